@@ -1,0 +1,64 @@
+# Each target makes what it needs; only Python 3.11 or newer has to be there.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PIP = -m pip --quiet --disable-pip-version-check
+INSTALL = $(PIP) install --constraint constraints.txt
+
+.PHONY: help demo test test-slow check format bench constraints clean
+
+help:
+	@echo "make demo         three rounds over a small web on this machine"
+	@echo "make test         the tests, without the slow ones"
+	@echo "make test-slow    the slow tests: kills, races, many rounds"
+	@echo "make check        ruff, mypy and the import contracts"
+	@echo "make format       let ruff format the code"
+	@echo "make bench        measure against Scrapy"
+	@echo "make constraints  refresh constraints.txt to today's releases"
+	@echo "make clean        remove environments, caches and build products"
+
+demo: .venv-run/.ready
+	.venv-run/bin/python -m tests.web.demo
+
+test: .venv/.ready
+	.venv/bin/python -m pytest -q -m "not slow"
+
+test-slow: .venv/.ready
+	.venv/bin/python -m pytest -q -m slow
+
+check: .venv/.ready
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+format: .venv/.ready
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+bench: .venv-bench/.ready
+	.venv-bench/bin/python -m benchmarks
+
+.venv-run/.ready: EXTRAS =
+.venv/.ready: EXTRAS = [test,dev]
+.venv-bench/.ready: EXTRAS = [bench]
+
+.venv-run/.ready .venv/.ready .venv-bench/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python $(INSTALL) --editable '.$(EXTRAS)'
+	@touch $@
+
+# Today's releases of everything the extras reach, in a fresh environment; the head comment is kept.
+constraints:
+	rm -rf .venv-fresh
+	$(PYTHON) -m venv .venv-fresh
+	.venv-fresh/bin/python $(PIP) install --editable '.[test,dev,bench,notebook]'
+	sed '/^[^#]/d' constraints.txt > .venv-fresh/constraints.txt
+	.venv-fresh/bin/python $(PIP) freeze --exclude-editable | LC_ALL=C sort --ignore-case >> .venv-fresh/constraints.txt
+	mv .venv-fresh/constraints.txt constraints.txt
+	rm -rf .venv-fresh
+
+clean:
+	rm -rf .venv .venv-run .venv-bench .venv-fresh build dist *.egg-info
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Tests of `crawl`: values, rules and tools."""

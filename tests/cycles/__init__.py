@@ -1,0 +1,1 @@
+"""Tests of `cycles`: rounds on a cluster, and the commands."""

@@ -1,0 +1,1 @@
+"""Tests of `lake`: tables, runs, commits and SQL."""
