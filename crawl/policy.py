@@ -1,0 +1,246 @@
+"""What the operator may decide, as frozen values; each default with its reason.
+
+Read from `crawl.toml` and the environment by `cycles.config` alone, which refuses unknown keys. Durations are
+`timedelta`, sizes say bytes. Manners are not configurable away: robots has no switch, and delays to public addresses
+have a floor in code (`PUBLIC_FLOOR`). A rule takes the part it obeys, never the whole `Settings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+__all__ = [
+    "PUBLIC_FLOOR",
+    "Agent",
+    "Dns",
+    "Egress",
+    "Fetching",
+    "Identity",
+    "Limits",
+    "Parsing",
+    "Planning",
+    "Politeness",
+    "Recrawl",
+    "Retention",
+    "Retry",
+    "Robots",
+    "Round",
+    "Scope",
+    "Settings",
+    "Storage",
+]
+
+#: no setting brings the gap between two requests to a public host below this
+PUBLIC_FLOOR: Final = timedelta(milliseconds=200)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """Who we say we are. Name and contact are required before any public host is asked."""
+
+    name: str = ""
+    contact: str = ""  # https://… or mailto:…
+    version: str = "1.0"
+
+    def header(self) -> str:
+        """The User-Agent line: product/version (+contact)."""
+        product = f"{self.name or 'crawl-cycles'}/{self.version}"
+        return f"{product} (+{self.contact})" if self.contact else product
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Egress:
+    """Where requests may go beyond the public internet."""
+
+    allow: tuple[str, ...] = ()  # CIDR ranges, e.g. 127.0.0.0/8
+    ports: tuple[int, ...] = ()  # further ports on public hosts; 80, 443 and all unprivileged ones are allowed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dns:
+    """How names become addresses."""
+
+    hosts: Mapping[str, str] = field(default_factory=dict)  # name or *.suffix -> address or range
+    servers: tuple[str, ...] = ()  # host:port; empty = the system's
+    timeout: timedelta = timedelta(seconds=5)
+    negative_ttl: timedelta = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Politeness:
+    """The gap a host is left alone after a request: max(floor, Crawl-delay, factor x last duration)."""
+
+    min_delay: timedelta = timedelta(seconds=1)
+    factor: float = 10.0  # Mercator's: ten times as long as the last download took
+    factor_cap: timedelta = timedelta(seconds=60)
+    slow_latency: timedelta = timedelta(seconds=5)  # above this moving average: one request per slow_delay
+    slow_delay: timedelta = timedelta(seconds=5)
+    backoff_base: timedelta = timedelta(seconds=1)  # 2^n of it after n errors in a row
+    backoff_max: timedelta = timedelta(hours=1)
+    circuit_after: int = 3  # host-level errors in a row that open the circuit
+    retry_after_max: timedelta = timedelta(hours=24)
+    long_crawl_delay: timedelta = timedelta(seconds=60)  # above: kept in full, and deprioritised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which URLs belong to the crawl; all empty = anywhere."""
+
+    domains: tuple[str, ...] = ()  # a domain and every host below it
+    hosts: tuple[str, ...] = ()  # exactly these hosts
+    exclude: tuple[str, ...] = ()  # path patterns with * and ?
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """How long a round fetches and how often links are merged."""
+
+    window: timedelta = timedelta(minutes=10)
+    merge_every: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds on what one URL, answer or page may cost (every hit leaves a reason)."""
+
+    request_deadline: timedelta = timedelta(seconds=60)
+    connect_timeout: timedelta = timedelta(seconds=10)
+    idle: timedelta = timedelta(seconds=15)  # without a byte
+    header_bytes: int = 64 * 1024
+    header_lines: int = 200
+    wire_bytes: int = 10_000_000
+    decoded_bytes: int = 20_000_000
+    redirects: int = 5
+    url_chars: int = 2_048
+    depth: int = 20
+    segments: int = 20
+    parameters: int = 12
+    repeated_segment: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsing:
+    """What reading one page may cost, and which links count."""
+
+    parsed_bytes: int = 5_000_000
+    links: int = 5_000
+    deadline: timedelta = timedelta(seconds=5)
+    memory_bytes: int = 512_000_000
+    via: tuple[str, ...] = ("a", "area", "frame", "iframe", "refresh", "redirect", "link")
+    follow_nofollow: bool = True  # rel=nofollow is stored; by default a link is a link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robots:
+    """RFC 9309."""
+
+    bytes: int = 500 * 1024  # RFC 9309 2.5: at least 500 KiB
+    redirects: int = 5  # RFC 9309 2.3.1.2: at least five
+    valid: timedelta = timedelta(hours=24)  # RFC 9309 2.4
+    last_good: timedelta = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetching:
+    """How a task runs."""
+
+    in_flight: int = 1_000
+    in_flight_bytes: int = 256_000_000
+    flush_interval: timedelta = timedelta(seconds=2)  # object stores only
+    flush_bytes: int = 8_000_000
+    part_bytes: int = 8_000_000  # a journal part is closed at this size, so that parsing can start
+    lease: timedelta = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """delay(n) = min(cap, base x 2^n) +- jitter, never below Retry-After (bases: crawl.outcomes)."""
+
+    cap: timedelta = timedelta(minutes=32)
+    jitter: float = 0.25
+    attempts: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recrawl:
+    """Halve on change, double on none."""
+
+    first: timedelta = timedelta(days=7)
+    floor: timedelta = timedelta(hours=1)
+    ceiling: timedelta = timedelta(days=90)
+    jitter: float = 0.10
+    gone_404: int = 3  # sightings, one a round
+    gone_410: int = 2
+    gone_over: timedelta = timedelta(days=1)
+    retire_share: float = 0.20  # a round that would retire more of a host's live pages holds them back
+    retire_least: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """How a round chooses."""
+
+    weights: tuple[float, float, float, float, float] = (0.3, 0.25, 0.2, 0.15, 0.1)
+    cuts: tuple[float, float, float] = (0.7, 0.5, 0.3)  # critical, high, medium; below: low
+    host_budget: int = 50_000  # page requests a day
+    urls: int = 2_000_000  # a round plans at most this many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What makes two URLs one (a change applies to URLs met afterwards)."""
+
+    tracking: tuple[str, ...] = ()  # further tracking parameters, as `name` or `host:name`
+    strip_slash: tuple[str, ...] = ()  # origins for which /a/ and /a are one
+    strip_www: tuple[str, ...] = ()  # domains for which www.x and x are one
+    session: tuple[str, ...] = ()  # session parameters, as `name` or `host:name`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long rows are kept after their last confirmation."""
+
+    bodies: timedelta = timedelta(days=5)
+    documents: timedelta = timedelta(days=30)
+    links: timedelta = timedelta(days=30)
+    fetches: timedelta = timedelta(days=90)
+    frontier: timedelta = timedelta(days=30)
+    robots: timedelta = timedelta(days=365)
+    outbox: timedelta = timedelta(days=7)
+    rounds: timedelta = timedelta(days=365)
+    keep_versions: int = 10  # rounds that stay readable as they were
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """How tables are laid out."""
+
+    merge_rows: int = 2_000_000  # rows a merge range may hold
+    tier_ratio: int = 8
+    row_group: int = 131_072
+    target_bytes: int = 256_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything an operator decides, as one value: what a round pins. Rules take the section they obey."""
+
+    agent: Agent = Agent()
+    egress: Egress = Egress()
+    dns: Dns = field(default_factory=Dns)
+    politeness: Politeness = Politeness()
+    scope: Scope = Scope()
+    round: Round = Round()
+    limits: Limits = Limits()
+    parsing: Parsing = Parsing()
+    robots: Robots = Robots()
+    fetching: Fetching = Fetching()
+    retry: Retry = Retry()
+    recrawl: Recrawl = Recrawl()
+    planning: Planning = Planning()
+    identity: Identity = Identity()
+    retention: Retention = Retention()
+    storage: Storage = Storage()
