@@ -16,7 +16,7 @@ def repo_root() -> Path:
 
 @pytest.fixture(scope="session")
 def cases() -> Path:
-    """The folder of outside cases (URLs, robots files, pages): CRAWL_CASES, else ../shared/cases beside the checkout.
+    """Outside cases (URLs, robots files, pages): CRAWL_CASES, else ../shared/cases beside the checkout.
 
     They are other people's data and not part of this repository: without them the test is skipped.
     """
