@@ -1,8 +1,9 @@
 """What the operator may decide, as frozen values; each default with its reason.
 
 Read from `crawl.toml` and the environment by `cycles.config` alone, which refuses unknown keys. Durations are
-`timedelta`, sizes say bytes. Manners are not configurable away: robots has no switch, and delays to public addresses
-have a floor in code (`PUBLIC_FLOOR`). A rule takes the part it obeys, never the whole `Settings`.
+`timedelta`, sizes say bytes. Manners are not configurable away: robots has no switch, and delays to public
+addresses have a floor in code (`PUBLIC_FLOOR`). A rule takes the part it obeys, never the whole `Settings`.
+The comment beside each field is what `crawl config explain` prints, so each has one.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ PUBLIC_FLOOR: Final = timedelta(milliseconds=200)
 class Agent:
     """Who we say we are. Name and contact are required before any public host is asked."""
 
-    name: str = ""
+    name: str = ""  # the product name in the User-Agent and in robots.txt groups
     contact: str = ""  # https://… or mailto:…
-    version: str = "1.0"
+    version: str = "1.0"  # the version in the User-Agent
 
     def header(self) -> str:
         """The User-Agent line: product/version (+contact)."""
@@ -56,7 +57,7 @@ class Egress:
     """Where requests may go beyond the public internet."""
 
     allow: tuple[str, ...] = ()  # CIDR ranges, e.g. 127.0.0.0/8
-    ports: tuple[int, ...] = ()  # further ports on public hosts; 80, 443 and all unprivileged ones are allowed
+    ports: tuple[int, ...] = ()  # privileged ports allowed besides 80 and 443
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,23 +66,23 @@ class Dns:
 
     hosts: Mapping[str, str] = field(default_factory=dict)  # name or *.suffix -> address or range
     servers: tuple[str, ...] = ()  # host:port; empty = the system's
-    timeout: timedelta = timedelta(seconds=5)
-    negative_ttl: timedelta = timedelta(seconds=60)
+    timeout: timedelta = timedelta(seconds=5)  # how long one name may take to resolve
+    negative_ttl: timedelta = timedelta(seconds=60)  # how long a failed name is remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Politeness:
     """The gap a host is left alone after a request: max(floor, Crawl-delay, factor x last duration)."""
 
-    min_delay: timedelta = timedelta(seconds=1)
+    min_delay: timedelta = timedelta(seconds=1)  # least gap between two requests to a host
     factor: float = 10.0  # Mercator's: ten times as long as the last download took
     factor_cap: timedelta = timedelta(seconds=60)
     slow_latency: timedelta = timedelta(seconds=5)  # above this moving average: one request per slow_delay
-    slow_delay: timedelta = timedelta(seconds=5)
+    slow_delay: timedelta = timedelta(seconds=5)  # gap for a slow host
     backoff_base: timedelta = timedelta(seconds=1)  # 2^n of it after n errors in a row
-    backoff_max: timedelta = timedelta(hours=1)
+    backoff_max: timedelta = timedelta(hours=1)  # longest back-off of a host
     circuit_after: int = 3  # host-level errors in a row that open the circuit
-    retry_after_max: timedelta = timedelta(hours=24)
+    retry_after_max: timedelta = timedelta(hours=24)  # longest Retry-After that is honoured
     long_crawl_delay: timedelta = timedelta(seconds=60)  # above: kept in full, and deprioritised
 
 
@@ -98,37 +99,38 @@ class Scope:
 class Round:
     """How long a round fetches and how often links are merged."""
 
-    window: timedelta = timedelta(minutes=10)
-    merge_every: int = 1
+    window: timedelta = timedelta(minutes=10)  # how long a round may fetch
+    merge_every: int = 1  # rounds after which waiting links are merged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Bounds on what one URL, answer or page may cost (every hit leaves a reason)."""
 
-    request_deadline: timedelta = timedelta(seconds=60)
-    connect_timeout: timedelta = timedelta(seconds=10)
+    request_deadline: timedelta = timedelta(seconds=60)  # one request, from resolving to the last byte
+    connect_timeout: timedelta = timedelta(seconds=10)  # TCP and TLS
     idle: timedelta = timedelta(seconds=15)  # without a byte
-    header_bytes: int = 64 * 1024
-    header_lines: int = 200
-    wire_bytes: int = 10_000_000
-    decoded_bytes: int = 20_000_000
-    redirects: int = 5
-    url_chars: int = 2_048
-    depth: int = 20
-    segments: int = 20
-    parameters: int = 12
-    repeated_segment: int = 3
+    header_bytes: int = 64 * 1024  # response header bytes
+    header_lines: int = 200  # response header lines
+    wire_bytes: int = 10_000_000  # body bytes as received
+    decoded_bytes: int = 20_000_000  # body bytes decoded
+    redirects: int = 5  # hops of one chain
+    url_chars: int = 2_048  # characters of a URL
+    depth: int = 20  # links from a seed
+    segments: int = 20  # path segments of a URL
+    parameters: int = 12  # query parameters of a URL
+    repeated_segment: int = 3  # times the same path segment may occur
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsing:
     """What reading one page may cost, and which links count."""
 
-    parsed_bytes: int = 5_000_000
-    links: int = 5_000
-    deadline: timedelta = timedelta(seconds=5)
-    memory_bytes: int = 512_000_000
+    parsed_bytes: int = 5_000_000  # bytes of a page that are parsed
+    links: int = 5_000  # links taken from a page
+    deadline: timedelta = timedelta(seconds=5)  # time to parse one page
+    memory_bytes: int = 512_000_000  # memory the parser may add
+    #: kinds of links that are followed
     via: tuple[str, ...] = ("a", "area", "frame", "iframe", "refresh", "redirect", "link")
     follow_nofollow: bool = True  # rel=nofollow is stored; by default a link is a link
 
@@ -140,49 +142,54 @@ class Robots:
     bytes: int = 500 * 1024  # RFC 9309 2.5: at least 500 KiB
     redirects: int = 5  # RFC 9309 2.3.1.2: at least five
     valid: timedelta = timedelta(hours=24)  # RFC 9309 2.4
-    last_good: timedelta = timedelta(days=30)
+    last_good: timedelta = timedelta(
+        days=30
+    )  # how long the last good copy serves while robots.txt is unreachable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetching:
     """How a task runs."""
 
-    in_flight: int = 1_000
-    in_flight_bytes: int = 256_000_000
+    in_flight: int = 1_000  # requests a task may have open
+    in_flight_bytes: int = 256_000_000  # body bytes a task may hold
     flush_interval: timedelta = timedelta(seconds=2)  # object stores only
-    flush_bytes: int = 8_000_000
+    flush_bytes: int = 8_000_000  # journal bytes before a flush; object stores only
     part_bytes: int = 8_000_000  # a journal part is closed at this size, so that parsing can start
-    lease: timedelta = timedelta(seconds=15)
+    lease: timedelta = timedelta(
+        seconds=15
+    )  # L: how long a task may work without proof that it still owns its hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
     """delay(n) = min(cap, base x 2^n) +- jitter, never below Retry-After (bases: crawl.outcomes)."""
 
-    cap: timedelta = timedelta(minutes=32)
-    jitter: float = 0.25
-    attempts: int = 5
+    cap: timedelta = timedelta(minutes=32)  # longest wait before a retry
+    jitter: float = 0.25  # spread of a retry, as a share of it
+    attempts: int = 5  # failed attempts in a row before a URL is given up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recrawl:
     """Halve on change, double on none."""
 
-    first: timedelta = timedelta(days=7)
-    floor: timedelta = timedelta(hours=1)
-    ceiling: timedelta = timedelta(days=90)
-    jitter: float = 0.10
+    first: timedelta = timedelta(days=7)  # interval after the first fetch
+    floor: timedelta = timedelta(hours=1)  # shortest interval between two checks
+    ceiling: timedelta = timedelta(days=90)  # longest interval between two checks
+    jitter: float = 0.10  # spread of an interval, as a share of it
     gone_404: int = 3  # sightings, one a round
-    gone_410: int = 2
-    gone_over: timedelta = timedelta(days=1)
+    gone_410: int = 2  # the same for answers 410
+    gone_over: timedelta = timedelta(days=1)  # least time from the first sighting to the last
     retire_share: float = 0.20  # a round that would retire more of a host's live pages holds them back
-    retire_least: int = 20
+    retire_least: int = 20  # and at least this many, before they are held back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planning:
     """How a round chooses."""
 
+    #: authority, staleness, change, depth, recency
     weights: tuple[float, float, float, float, float] = (0.3, 0.25, 0.2, 0.15, 0.1)
     cuts: tuple[float, float, float] = (0.7, 0.5, 0.3)  # critical, high, medium; below: low
     host_budget: int = 50_000  # page requests a day
@@ -203,14 +210,14 @@ class Identity:
 class Retention:
     """How long rows are kept after their last confirmation."""
 
-    bodies: timedelta = timedelta(days=5)
-    documents: timedelta = timedelta(days=30)
-    links: timedelta = timedelta(days=30)
-    fetches: timedelta = timedelta(days=90)
-    frontier: timedelta = timedelta(days=30)
-    robots: timedelta = timedelta(days=365)
-    outbox: timedelta = timedelta(days=7)
-    rounds: timedelta = timedelta(days=365)
+    bodies: timedelta = timedelta(days=5)  # bodies
+    documents: timedelta = timedelta(days=30)  # documents
+    links: timedelta = timedelta(days=30)  # links
+    fetches: timedelta = timedelta(days=90)  # requests
+    frontier: timedelta = timedelta(days=30)  # fetch lists and rejects
+    robots: timedelta = timedelta(days=365)  # robots copies
+    outbox: timedelta = timedelta(days=7)  # events, after delivery
+    rounds: timedelta = timedelta(days=365)  # entries about rounds
     keep_versions: int = 10  # rounds that stay readable as they were
 
 
@@ -219,9 +226,9 @@ class Storage:
     """How tables are laid out."""
 
     merge_rows: int = 2_000_000  # rows a merge range may hold
-    tier_ratio: int = 8
-    row_group: int = 131_072
-    target_bytes: int = 256_000_000
+    tier_ratio: int = 8  # runs of one size that are merged into the next
+    row_group: int = 131_072  # rows in a row group
+    target_bytes: int = 256_000_000  # size of a compacted file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,10 @@
 """The words of the lake: every table's columns, with their meaning, unit and when they are null.
 
 Written once, here; the comments are carried into the Delta tables (lake.tables) and the docs.
-What always holds: times are UTC with microseconds, durations end in `_ms` and are float milliseconds, sizes are bytes,
-keys are int64, hashes are lower-case hex, names of states, outcomes and reasons are plain strings that SQL can read.
-A column ends with its meaning; `?` in its type means it can be null. This module does no I/O and knows no storage.
+What always holds: times are UTC with microseconds, durations end in `_ms` and are float milliseconds, sizes are
+bytes, keys are int64, hashes are lower-case hex, names of states, outcomes and reasons are plain strings that SQL
+can read. A line is name, type, meaning; `?` after a type means the column can be null.
+This module does no I/O and knows no storage.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def _schema(lines: str) -> pa.Schema:
     fields = []
     for line in lines.strip().splitlines():
         name, kind, comment = line.strip().split(None, 2)
-        # Arrow and Delta fields stay nullable (a NOT NULL column would make every reader's cast a matter of luck);
-        # what may be null is kept beside the comment and checked when a file is written.
+        # Arrow and Delta fields stay nullable (NOT NULL would make every reader's cast a matter of luck); what
+        # may be null is kept beside the comment and checked when a file is written.
         meta = {"comment": comment, "nullable": "yes" if kind.endswith("?") else "no"}
         fields.append(pa.field(name, _TYPES[kind.rstrip("?")], metadata=meta))
     return pa.schema(fields)
@@ -144,7 +145,7 @@ next_url            text?   where it redirects
 final_url_key       int?    last URL of the chain as far as known here
 started_at          time    real time, request dispatched
 finished_at         time    real time, last byte or failure
-required_gap_ms     float   gap that was in force since the host's previous request ended; 0 for the first known
+required_gap_ms     float   gap in force since the end of the host's previous request; 0 for the first known
 gap_rule            text    none, floor, crawl_delay, factor, backoff or retry_after
 address             text?   peer of the connection used
 dns_ms              float?  time to resolve
