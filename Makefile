@@ -53,8 +53,9 @@ constraints:
 	rm -rf .venv-fresh
 	$(PYTHON) -m venv .venv-fresh
 	.venv-fresh/bin/python $(PIP) install --editable '.[test,dev,bench,notebook]'
+	.venv-fresh/bin/python $(PIP) freeze --exclude-editable > .venv-fresh/frozen.txt
 	sed '/^[^#]/d' constraints.txt > .venv-fresh/constraints.txt
-	.venv-fresh/bin/python $(PIP) freeze --exclude-editable | LC_ALL=C sort --ignore-case >> .venv-fresh/constraints.txt
+	LC_ALL=C sort --ignore-case .venv-fresh/frozen.txt >> .venv-fresh/constraints.txt
 	mv .venv-fresh/constraints.txt constraints.txt
 	rm -rf .venv-fresh
 

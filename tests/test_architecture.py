@@ -17,7 +17,8 @@ MODULES = sorted(path for top in ("crawl", "lake", "cycles") for path in (ROOT /
 STAGES = [path for path in MODULES if path.parent.name == "stages" and path.name != "__init__.py"]
 #: Programs of their own are tested through the module that starts them.
 TESTED_WITH = {"cycles/child_main.py": "tests/cycles/test_child.py"}
-MAX_LINES = 400
+#: The second is a list of columns with their meaning, not code; it grows with the tables only.
+MAX_LINES, LONGER = 400, {"crawl/schema.py": 500}
 
 #: What a stage must be given instead: time, chance, settings, files.
 HIDDEN_INPUTS = re.compile(
@@ -91,7 +92,7 @@ def test_only_the_graph_module_ends_a_dask_graph(path: Path) -> None:
 def test_a_module_says_what_it_is_for_and_stays_small(path: Path) -> None:
     source = path.read_text()
     assert ast.get_docstring(ast.parse(source))
-    assert source.count("\n") <= MAX_LINES
+    assert source.count("\n") <= LONGER.get(label(path), MAX_LINES)
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if path.name[0] != "_"], ids=label)
