@@ -1,0 +1,297 @@
+"""Settings: `crawl.toml` at the lake's root and the environment → the frozen values of `crawl.policy`.
+
+What always holds: an unknown or ill-typed key is a SettingsError that names the place, the key and the nearest valid
+one; the environment (`CRAWL_POLITENESS__MIN_DELAY=20ms`) wins over the file, the file over the defaults; durations
+are written with a unit ("20ms", "1s", "10m", "12h", "5d"). Nothing here is a secret: those live in each process's
+own environment and in the lake's identity, never in settings.
+
+It does not decide what a setting means: that is said beside each field of `crawl.policy`, from where `explain` reads.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import hashlib
+import inspect
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cache
+from typing import Any, Final, get_type_hints
+
+import tomlkit
+from pydantic import TypeAdapter, ValidationError
+from tomlkit.exceptions import TOMLKitError
+
+from crawl import policy
+from crawl.errors import SettingsError
+from crawl.policy import Settings
+
+__all__ = [
+    "DEFAULT_TOML",
+    "explain",
+    "from_json",
+    "load",
+    "policy_version",
+    "set_key",
+    "show",
+    "to_json",
+]
+
+PREFIX: Final = "CRAWL_"
+#: variables of ours in the environment that are no settings
+NO_SETTINGS: Final = frozenset({"CRAWL_CASES"})
+
+DEFAULT_TOML: Final = """\
+# Settings of this crawl. `crawl config LAKE` shows all of them, `crawl config LAKE explain KEY` says what one does.
+
+[agent]
+name = ""        # required before any public host is asked
+contact = ""     # https://… or mailto:…
+
+[politeness]
+min_delay = "1s"
+
+[scope]
+domains = []     # empty: anywhere
+hosts = []
+exclude = []
+
+[round]
+window = "10m"
+merge_every = 1
+"""
+
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
+
+
+def duration(text: object) -> timedelta:
+    """A duration with its unit, e.g. "90s" or "1.5h". Raises ValueError."""
+    found = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError('a duration is a number with a unit (ms, s, m, h or d), like "10m"')
+    return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
+
+
+def written(value: object) -> object:
+    """A setting as `crawl.toml` would write it; inverse of what `load` accepts."""
+    if isinstance(value, timedelta):
+        return _duration_text(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _duration_text(value: timedelta) -> str:
+    ms = round(value / timedelta(milliseconds=1))
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+        if ms and ms % size == 0:
+            return f"{ms // size}{unit}"
+    return f"{ms}ms"
+
+
+@cache
+def _sections() -> Mapping[str, type]:
+    return {f.name: get_type_hints(Settings)[f.name] for f in dataclasses.fields(Settings)}
+
+
+@cache
+def _keys() -> tuple[str, ...]:
+    return tuple(f"{name}.{f.name}" for name, kind in _sections().items() for f in dataclasses.fields(kind))
+
+
+def _unknown(key: str, place: str) -> SettingsError:
+    near = difflib.get_close_matches(key, [*_keys(), *_sections()], n=1, cutoff=0.0)
+    if "." not in key:
+        near = difflib.get_close_matches(key, list(_sections()), n=1, cutoff=0.0) or near
+    hint = f"; the nearest valid key is {near[0]!r}" if near else ""
+    return SettingsError(f"{place}: there is no setting {key!r}{hint}")
+
+
+def _check(section: str, name: str, value: object, place: str) -> object:
+    """One value in its declared type. Raises SettingsError."""
+    kind = _sections()[section]
+    if name not in get_type_hints(kind):
+        raise _unknown(f"{section}.{name}", place)
+    wanted = get_type_hints(kind)[name]
+    try:
+        if wanted is timedelta:
+            return duration(value)
+        given = tuple(value) if isinstance(value, list) else value
+        checked: object = TypeAdapter(wanted).validate_python(given, strict=True)
+    except ValidationError as exc:
+        what = exc.errors()[0]["msg"]
+        raise SettingsError(f"{place}: {section}.{name} = {value!r} does not fit: {what}") from exc
+    except ValueError as exc:
+        raise SettingsError(f"{place}: {section}.{name} = {value!r} does not fit: {exc}") from exc
+    if isinstance(checked, int | float) and not isinstance(checked, bool) and checked < 0:
+        raise SettingsError(f"{place}: {section}.{name} = {value!r} must not be negative")
+    return checked
+
+
+def _from_file(text: str, place: str) -> dict[str, dict[str, object]]:
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise SettingsError(f"{place} is not valid TOML: {exc}") from exc
+    found: dict[str, dict[str, object]] = {}
+    for section, values in raw.items():
+        if section not in _sections():
+            raise _unknown(section, place)
+        if not isinstance(values, dict):
+            raise SettingsError(f"{place}: {section} is a section; write [{section}] and its keys below it")
+        found[section] = {name: _check(section, name, value, place) for name, value in values.items()}
+    return found
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for variable, text in environ.items():
+        if not variable.startswith(PREFIX) or "__" not in variable or variable in NO_SETTINGS:
+            continue
+        section, name = variable.removeprefix(PREFIX).lower().split("__", 1)
+        place = f"environment variable {variable}"
+        if section not in _sections():
+            raise _unknown(f"{section}.{name}", place)
+        found.setdefault(section, {})[name] = _check(section, name, _literal(text), place)
+    return found
+
+
+def _literal(text: str) -> object:
+    """The text as TOML where it is, else as it stands (so that quotes are optional)."""
+    try:
+        return tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def load(text: str, environ: Mapping[str, str], place: str = "crawl.toml") -> Settings:
+    """Settings from the text of `crawl.toml` and the environment. Raises SettingsError."""
+    settings = Settings()
+    for layer in (_from_file(text, place), _from_environment(environ)):
+        for section, values in layer.items():
+            changed = dataclasses.replace(getattr(settings, section), **values)
+            settings = dataclasses.replace(settings, **{section: changed})
+    _cross_check(settings, place)
+    return settings
+
+
+def _cross_check(settings: Settings, place: str) -> None:
+    """What a single value cannot show. Raises SettingsError."""
+    if settings.round.merge_every < 1:
+        raise SettingsError(f"{place}: round.merge_every must be at least 1")
+    if settings.round.window <= timedelta(0):
+        raise SettingsError(f"{place}: round.window must be longer than nothing")
+    contact = settings.agent.contact
+    if contact and not re.match(r"(https?://|mailto:)\S+$", contact):
+        raise SettingsError(f"{place}: agent.contact = {contact!r} must begin with https:// or mailto:")
+    if settings.agent.name and not re.fullmatch(r"[A-Za-z0-9._-]+", settings.agent.name):
+        # a product token (RFC 9110 10.1.5) without spaces or slashes, else no robots group could name us
+        name = settings.agent.name
+        raise SettingsError(f"{place}: agent.name = {name!r} may hold letters, digits, '.', '-' and '_' only")
+    _check_networks(settings, place)
+
+
+def _check_networks(settings: Settings, place: str) -> None:
+    from ipaddress import ip_network
+
+    for key, texts in (("egress.allow", settings.egress.allow), ("dns.hosts", settings.dns.hosts.values())):
+        for text in texts:
+            try:
+                ip_network(text, strict=False)
+            except ValueError as exc:
+                raise SettingsError(f"{place}: {key}: {text!r} is no address or range: {exc}") from exc
+
+
+def to_json(settings: Settings) -> str:
+    """All settings as canonical JSON: what a round pins."""
+    plain = {
+        section: {f.name: written(getattr(getattr(settings, section), f.name)) for f in dataclasses.fields(kind)}
+        for section, kind in _sections().items()
+    }
+    return json.dumps(plain, sort_keys=True, ensure_ascii=False)
+
+
+def from_json(text: str) -> Settings:
+    """Inverse of `to_json`. Raises SettingsError for what a newer version wrote."""
+    raw: dict[str, dict[str, Any]] = json.loads(text)
+    return Settings(
+        **{
+            section: _sections()[section](
+                **{name: _check(section, name, value, "pinned settings") for name, value in values.items()}
+            )
+            for section, values in raw.items()
+        }
+    )
+
+
+def policy_version(settings: Settings) -> str:
+    """Twelve hex digits that name these settings."""
+    return hashlib.blake2b(to_json(settings).encode(), digest_size=6).hexdigest()
+
+
+def show(text: str, environ: Mapping[str, str]) -> list[tuple[str, object, str]]:
+    """(key, value as written, where it comes from: default, file or environment) of every setting."""
+    settings = load(text, environ)
+    in_file, in_env = _from_file(text, "crawl.toml"), _from_environment(environ)
+    rows = []
+    for key in _keys():
+        section, name = key.split(".")
+        layers = (("environment", in_env), ("file", in_file))
+        origin = next((label for label, layer in layers if name in layer.get(section, {})), "default")
+        rows.append((key, written(getattr(getattr(settings, section), name)), origin))
+    return rows
+
+
+@cache
+def _comments() -> Mapping[str, str]:
+    """What stands beside each field of crawl.policy: key → sentence."""
+    lines = inspect.getsource(policy).splitlines()
+    tree = ast.parse("\n".join(lines))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    found: dict[str, str] = {}
+    for section, kind in _sections().items():
+        for node in classes[kind.__name__].body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                last = lines[(node.end_lineno or node.lineno) - 1]
+                above = lines[node.lineno - 2].strip()
+                inline = last.partition("  # ")[2].strip()
+                found[f"{section}.{node.target.id}"] = inline or above.removeprefix("#: ")
+    return found
+
+
+def explain(key: str) -> str:
+    """What a setting does. Raises SettingsError for an unknown key."""
+    if key not in _keys():
+        raise _unknown(key, "crawl config explain")
+    section, name = key.split(".")
+    default = written(getattr(getattr(Settings(), section), name))
+    doc = inspect.cleandoc(_sections()[section].__doc__ or "")
+    return f"{key}: {_comments()[key]}\ndefault: {json.dumps(default, ensure_ascii=False)}\n[{section}] {doc}"
+
+
+def set_key(text: str, key: str, value: str) -> str:
+    """`crawl.toml` with one key set, its comments kept. Raises SettingsError."""
+    if key not in _keys():
+        raise _unknown(key, "crawl config set")
+    section, name = key.split(".")
+    given = _literal(value)
+    wanted = get_type_hints(_sections()[section])[name]
+    if isinstance(given, str) and getattr(wanted, "__origin__", None) is tuple:
+        given = [given]  # one host, one domain: no need to write a list
+    _check(section, name, given, f"value for {key}")
+    try:
+        document = tomlkit.parse(text)
+    except TOMLKitError as exc:
+        raise SettingsError(f"crawl.toml is not valid TOML: {exc}") from exc
+    if section not in document:
+        document[section] = tomlkit.table()
+    document[section][name] = given  # type: ignore[index]  # tomlkit's items are typed as plain values
+    changed = tomlkit.dumps(document)
+    load(changed, {})
+    return changed
