@@ -24,7 +24,7 @@ from cycles.clock import boot_id, boottime
 from cycles.holder import Lock, Who, heartbeat_path, lock_is_free, read_beat
 from cycles.workspace import Workspace
 
-__all__ = ["Claim", "Lease", "Part", "adopt", "claim", "folder"]
+__all__ = ["Claim", "Lease", "Part", "adopt", "claim", "folder", "own_parts", "parts_folder", "release"]
 
 _NAME = re.compile(r"claim-(\d{6})\.(\d{4})\.json$")
 
@@ -75,8 +75,9 @@ def claim(
         who = json.dumps(Who.me(lock).plain()).encode()
         if work.store.create(folder(work, group, mine.name), who):
             break
-    if older and not _surely_gone(work, older[-1]):
-        sleep(2 * lease.total_seconds())
+    patience = boottime() + 2 * lease.total_seconds()
+    while older and boottime() < patience and not _surely_gone(work, older[-1]):
+        sleep(lease.total_seconds() / 15)
     return mine
 
 

@@ -1,0 +1,99 @@
+"""One context manager to a Dask cluster: our own on this machine, or any scheduler's address.
+
+Workers get two threads and one `fetch` resource each, so that a long fetch never keeps parsing from starting; a
+plugin sets the resource before the first task (without it such tasks would wait silently for ever).
+What always holds: an unreachable scheduler is a ClusterError within seconds, and a local cluster ends with us.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dask
+from distributed import Client, LocalCluster, Worker, WorkerPlugin
+
+from crawl.errors import ClusterError
+
+__all__ = ["FETCH", "cluster", "default_workers", "slots"]
+
+#: one unit a worker: a host group's fetch task takes it
+FETCH = "fetch"
+
+_LOCAL = {
+    # a worker that stopped (SIGSTOP, swapped out) is given up after this, and its task runs elsewhere
+    "distributed.scheduler.worker-ttl": "30s",
+    "distributed.scheduler.allowed-failures": 3,
+    "distributed.worker.daemon": False,
+    "distributed.comm.timeouts.connect": "10s",
+    "distributed.admin.log-format": "%(message)s",
+}
+
+
+class FetchSlots(WorkerPlugin):
+    """Gives each worker its one fetch slot."""
+
+    name = "crawl-fetch-slots"
+
+    async def setup(self, worker: Worker) -> None:  # type: ignore[override]  # may be a coroutine, says its docs
+        """Called by Dask on each worker, those that join later too."""
+        await worker.set_resources(**{FETCH: 1})
+
+
+def default_workers() -> int:
+    """As many as there are cores, at most four: a crawl waits for hosts, not for processors."""
+    return max(1, min(4, len(os.sched_getaffinity(0))))
+
+
+@contextmanager
+def cluster(scheduler: str | None, workers: int | None) -> Iterator[Client]:
+    """A connected client. Raises ClusterError when there is no scheduler, or no worker joined it."""
+    if scheduler is None:
+        with _local(workers or default_workers()) as client:
+            yield client
+        return
+    try:
+        client = Client(scheduler, timeout="10s", set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as exc:
+        raise ClusterError(f"no Dask scheduler answers at {scheduler}: {exc}") from exc
+    try:
+        _ready(client, f"the scheduler at {scheduler}")
+        yield client
+    finally:
+        client.close()
+
+
+@contextmanager
+def _local(workers: int) -> Iterator[Client]:
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    with dask.config.set(_LOCAL), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Dask's own remarks on ports and diagnostics are not the user's concern
+        try:
+            own = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=2,
+                processes=True,
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            )
+        except (OSError, TimeoutError, RuntimeError) as exc:
+            raise ClusterError(f"cannot start workers on this machine: {exc}") from exc
+        with own, Client(own, set_as_default=False) as client:
+            _ready(client, "the local cluster")
+            yield client
+
+
+def _ready(client: Client, name: str) -> None:
+    try:
+        client.wait_for_workers(1, timeout=30)
+        client.register_plugin(FetchSlots())
+    except (OSError, TimeoutError) as exc:
+        raise ClusterError(f"no worker joined {name} within 30 s; start one with `dask worker`") from exc
+
+
+def slots(client: Client) -> int:
+    """Host groups that can be fetched at once: one a worker."""
+    return max(1, len(client.scheduler_info(n_workers=-1)["workers"]))

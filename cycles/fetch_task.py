@@ -1,0 +1,224 @@
+"""One attempt at one host group, on a worker: claim, take over, fetch, hand on.
+
+Reads the group's fetch list and its hosts from the round's work area, appends every request to the attempt's
+journal, announces finished parts so that parsing can start, and ends with one `done` object that lists exactly the
+bytes that count. An attempt that loses its lease drops its transfers, says so and raises FenceLost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crawl import journal as codec
+from crawl.dns import Resolver
+from crawl.egress import Guard
+from crawl.errors import FenceLost
+from crawl.keys import Keyer
+from crawl.politeness import HostState
+from crawl.records import Fetch, Planned, Skip
+from crawl.robots import RobotsCopy
+from crawl.stages import fetch
+from crawl.transport import Transport
+from cycles import claim as claims
+from cycles.clock import utcnow
+from cycles.context import Context
+from cycles.holder import Lock
+from lake import files, identity, journal, runs
+from lake.snapshot import Snapshot
+
+__all__ = ["fetch_group"]
+
+Announce = Callable[[str, Mapping[str, Any]], None]
+
+
+class RealClock:
+    """The clock of a real fetch (stages take time as an argument)."""
+
+    def now(self) -> datetime:
+        """Real time, UTC."""
+        return utcnow()
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    planned: Sequence[Planned]
+    hosts: Mapping[str, HostState]
+    robots: Mapping[str, RobotsCopy]
+
+
+def fetch_group(context: Context, group: int, deadline_in: float, announce: Announce) -> dict[str, Any]:
+    """Fetch one group's list; the `done` object: parts, counts, carried. Raises FenceLost, LakeError.
+
+    `deadline_in`: seconds from now until the window closes.
+    """
+    name = f"group-{group:05d}"
+    done = context.work.read(name, "done.json")
+    if done is not None:
+        return dict(done)
+    deadline = time.monotonic() + deadline_in
+    lease_length = context.settings.fetching.lease
+    lock = Lock.take()
+    try:
+        mine = claims.claim(context.work, group, context.fence, lock, lease_length, time.sleep)
+        try:
+            return _attempt(context, group, mine, deadline, announce)
+        finally:
+            claims.release(context.work, mine)
+    finally:
+        lock.drop()
+
+
+def _attempt(
+    context: Context, group: int, mine: claims.Claim, deadline: float, announce: Announce
+) -> dict[str, Any]:
+    work, store = context.work, context.work.store
+    adopted = claims.adopt(work, mine, lambda path: codec.valid_length(store.read(path)))
+    lease = claims.Lease(work, mine, context.token, context.settings.fetching.lease)
+    lease.start(time.sleep)
+    for part in adopted:
+        announce("part", {"group": group, "path": part.path, "length": part.length})
+
+    def on_part(path: str, length: int) -> None:
+        announce("part", {"group": group, "path": path, "length": length})
+
+    inputs = _inputs(context, group)
+    writer = journal.PartWriter(
+        store, claims.parts_folder(work, mine), context.settings.fetching, on_part=on_part
+    )
+    try:
+        visited = asyncio.run(_visit(context, group, inputs, adopted, writer, lease, deadline, announce))
+        writer.close()
+    except fetch.LeaseLost as exc:
+        raise FenceLost(lease.lost or str(exc)) from exc
+    finally:
+        writer.abandon()  # flushes what is whole; a no-op after close
+        lease.stop()
+    own = [claims.Part(path, length) for path, length in writer.finished()]
+    files.write_work(store, claims.folder(work, group, "hosts.parquet"), _host_rows(visited.hosts, context))
+    files.write_work(store, claims.folder(work, group, "robots.parquet"), _robots_rows(visited.robots, context))
+    value = {
+        "claim": mine.name,
+        "parts": [[p.path, p.length] for p in (*adopted, *own)],
+        "carried": [[host, reason, n] for (host, reason), n in sorted(visited.carried.items())],
+    }
+    return dict(work.once(value, f"group-{group:05d}", "done.json"))
+
+
+async def _visit(
+    context: Context,
+    group: int,
+    inputs: _Inputs,
+    adopted: Sequence[claims.Part],
+    writer: journal.PartWriter,
+    lease: claims.Lease,
+    deadline: float,
+    announce: Announce,
+) -> fetch.Visited:
+    settings = context.settings
+    keyer = Keyer(identity.load(context.work.store).secret, settings.identity)
+    guard = Guard(settings.egress)
+    async with Transport(guard, settings.limits, settings.agent) as transport:
+        return await fetch.visit(
+            inputs.planned,
+            hosts=inputs.hosts,
+            robots=inputs.robots,
+            done=_replay(context, adopted),
+            transport=transport,
+            resolver=Resolver(settings.dns),
+            guard=guard,
+            journal=writer,
+            permit=lease.permit,
+            known=_known(context),
+            settings=settings,
+            policy_version=context.policy_version,
+            keyer=keyer,
+            round_=context.round,
+            now=context.now,
+            clock=RealClock(),
+            deadline=deadline,
+            progress=lambda seen: announce("progress", {"group": group, **seen}),
+        )
+
+
+def _replay(context: Context, adopted: Sequence[claims.Part]) -> Iterator[tuple[Fetch | Skip, bytes | None]]:
+    for part in adopted:
+        for record, body, _ in codec.decode(context.work.store.read(part.path)[: part.length]):
+            yield record, body
+
+
+def _inputs(context: Context, group: int) -> _Inputs:
+    """The group's fetch list in order, with its hosts and robots copies."""
+    work = context.work
+    rows = files.read_work(work.store, work.path("planned.parquet"))
+    rows = rows.filter(pc.equal(rows["group"], group)).sort_by("position")
+    hosts = files.read_work(work.store, work.path("hosts.parquet")).to_pylist()
+    robots = files.read_work(work.store, work.path("robots.parquet")).to_pylist()
+    return _Inputs(
+        planned=[_planned(row) for row in rows.to_pylist()],
+        hosts={row["host"]: HostState.from_row(row) for row in hosts},
+        robots={row["origin"]: RobotsCopy.from_row(row) for row in robots},
+    )
+
+
+def _planned(row: Mapping[str, Any]) -> Planned:
+    return Planned(
+        url_key=row["url_key"],
+        url=row["url"],
+        origin=row["origin"],
+        host=row["host"],
+        domain=row["domain"],
+        position=row["position"],
+        depth=row["depth"],
+        etag=row["etag"],
+        last_modified=row["last_modified"],
+        content_hash=row["content_hash"],
+        document_key=row["document_key"],
+        parsed=row["parsed_at"] is not None,
+    )
+
+
+def _known(context: Context) -> Callable[[int], fetch.Known | None]:
+    """What the lake says of a URL met on the way (redirect targets): rare, so looked up one by one."""
+    snapshot = Snapshot(context.root, context.versions)
+
+    def look(url_key: int) -> fetch.Known | None:
+        rows = runs.rows(context.work.store, snapshot.files("seen"), [url_key]).to_pylist()
+        if not rows:
+            return None
+        row = rows[0]
+        return fetch.Known(
+            state=row["state"],
+            due=row["next_fetch_at"] <= context.now,
+            etag=row["etag"],
+            last_modified=row["last_modified"],
+            content_hash=row["content_hash"],
+            document_key=row["document_key"],
+            parsed=row["parsed_at"] is not None,
+            depth=row["depth"],
+        )
+
+    return look
+
+
+def _host_rows(states: Sequence[HostState], context: Context) -> pa.Table:
+    from crawl.schema import HOSTS
+
+    return pa.Table.from_pylist([{**s.to_row(), "round": context.round} for s in states], schema=HOSTS)
+
+
+def _robots_rows(copies: Sequence[RobotsCopy], context: Context) -> pa.Table:
+    from crawl.schema import ROBOTS
+
+    return pa.Table.from_pylist([{**c.to_row(), "round": context.round} for c in copies], schema=ROBOTS)
