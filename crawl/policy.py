@@ -76,7 +76,7 @@ class Politeness:
 
     min_delay: timedelta = timedelta(seconds=1)  # least gap between two requests to a host
     factor: float = 10.0  # Mercator's: ten times as long as the last download took
-    factor_cap: timedelta = timedelta(seconds=60)
+    factor_cap: timedelta = timedelta(seconds=60)  # longest gap that the factor makes
     slow_latency: timedelta = timedelta(seconds=5)  # above this moving average: one request per slow_delay
     slow_delay: timedelta = timedelta(seconds=5)  # gap for a slow host
     backoff_base: timedelta = timedelta(seconds=1)  # 2^n of it after n errors in a row
@@ -142,9 +142,7 @@ class Robots:
     bytes: int = 500 * 1024  # RFC 9309 2.5: at least 500 KiB
     redirects: int = 5  # RFC 9309 2.3.1.2: at least five
     valid: timedelta = timedelta(hours=24)  # RFC 9309 2.4
-    last_good: timedelta = timedelta(
-        days=30
-    )  # how long the last good copy serves while robots.txt is unreachable
+    last_good: timedelta = timedelta(days=30)  # how long that copy serves while the file is unreachable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +154,7 @@ class Fetching:
     flush_interval: timedelta = timedelta(seconds=2)  # object stores only
     flush_bytes: int = 8_000_000  # journal bytes before a flush; object stores only
     part_bytes: int = 8_000_000  # a journal part is closed at this size, so that parsing can start
-    lease: timedelta = timedelta(
-        seconds=15
-    )  # L: how long a task may work without proof that it still owns its hosts
+    lease: timedelta = timedelta(seconds=15)  # L: work without proof that the hosts are still ours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

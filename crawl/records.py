@@ -1,8 +1,8 @@
 """Per-request records: what passes between a fetch, its journal and the parser.
 
-Frozen and small. For links there are no records: they are columns. `Fetch` has the columns of the table `fetches`
-(but `day`, `round`, `group` and `fence`, which its task knows) and, last, what the parser and the merge need to
-know about the URL itself; `Skip` is a decision not to ask.
+Frozen and small. For links there are no records: they are columns. `Fetch` has the columns of the table
+`fetches` (but `day`, `round`, `group` and `fence`, which its task knows) and, last, what the parser and the
+merge need to know about the URL itself; `Skip` is a decision not to ask.
 """
 
 from __future__ import annotations

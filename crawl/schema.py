@@ -1,9 +1,9 @@
 """The words of the lake: every table's columns, with their meaning, unit and when they are null.
 
 Written once, here; the comments are carried into the Delta tables (lake.tables) and the docs.
-What always holds: times are UTC with microseconds, durations end in `_ms` and are float milliseconds, sizes are
-bytes, keys are int64, hashes are lower-case hex, names of states, outcomes and reasons are plain strings that SQL
-can read. A line is name, type, meaning; `?` after a type means the column can be null.
+What always holds: times are UTC with microseconds, durations end in `_ms` and are float milliseconds, sizes
+are bytes, keys are int64, hashes are lower-case hex, names of states, outcomes and reasons are plain strings
+that SQL can read. A line is name, type, meaning; `?` after a type means the column can be null.
 This module does no I/O and knows no storage.
 """
 
@@ -34,8 +34,8 @@ def _schema(lines: str) -> pa.Schema:
     fields = []
     for line in lines.strip().splitlines():
         name, kind, comment = line.strip().split(None, 2)
-        # Arrow and Delta fields stay nullable (NOT NULL would make every reader's cast a matter of luck); what
-        # may be null is kept beside the comment and checked when a file is written.
+        # Arrow and Delta fields stay nullable (NOT NULL would make every reader's cast a matter of luck);
+        # what may be null is kept beside the comment and checked when a file is written.
         meta = {"comment": comment, "nullable": "yes" if kind.endswith("?") else "no"}
         fields.append(pa.field(name, _TYPES[kind.rstrip("?")], metadata=meta))
     return pa.schema(fields)

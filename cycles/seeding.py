@@ -1,0 +1,190 @@
+"""Seeds: addresses from the command line or a file (text, CSV, Parquet) → rows of the table `seeds`.
+
+What always holds: a file of any size is read in batches; every line that is no seed is told with its number and
+reason and stays in the table as refused; the rest is accepted, in one commit.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crawl.errors import UrlError, UsageError
+from crawl.keys import Keyer
+from crawl.policy import Settings
+from crawl.schema import SEEDS
+from crawl.scope import allowed
+from crawl.url import canonical, split_many
+
+__all__ = ["KINDS", "PRIORITIES", "Refusal", "Seed", "judge", "read_file"]
+
+KINDS: Final = ("page", "sitemap", "feed")
+PRIORITIES: Final = ("critical", "high", "medium", "low")
+BATCH: Final = 20_000
+#: a line of a seed file longer than this is garbage, not an address
+MAX_LINE: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """One address as given; `line` counts from 1 (of a table: the row, header not counted)."""
+
+    line: int
+    text: str
+    kind: str = "page"
+    priority: str | None = None
+    broken: str | None = None  # reason code when the line could not even be read
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A line that is no seed, and why."""
+
+    line: int
+    text: str
+    reason: str
+
+
+def read_file(path: Path) -> Iterator[Seed]:
+    """Seeds of a file, by its suffix: .parquet, .csv (both with a column `url`), else text. Raises UsageError."""
+    readers = {".parquet": _parquet, ".pq": _parquet, ".csv": _csv}
+    try:
+        yield from readers.get(path.suffix.lower(), _text)(path)
+    except (OSError, pa.ArrowInvalid) as exc:
+        raise UsageError(f"cannot read the seed file {path}: {exc}") from exc
+
+
+def _text(path: Path) -> Iterator[Seed]:
+    with path.open("rb") as lines:
+        number = 0
+        while line := lines.readline(MAX_LINE):
+            number += 1
+            whole = line.endswith(b"\n") or len(line) < MAX_LINE
+            while not whole:  # skip the rest of a monster line, one bounded piece at a time
+                rest = lines.readline(MAX_LINE)
+                whole = rest.endswith(b"\n") or len(rest) < MAX_LINE
+                line = line[:200] + b"\n"
+            yield from _line(number, line, first=number == 1)
+
+
+def _line(number: int, line: bytes, *, first: bool) -> Iterator[Seed]:
+    data = line.removeprefix(b"\xef\xbb\xbf") if first else line
+    try:
+        text = data.decode().strip()
+    except UnicodeDecodeError:
+        yield Seed(number, data[:200].decode(errors="replace").strip(), broken="not_utf8")
+        return
+    if text and not text.startswith("#"):
+        yield Seed(number, text)
+
+
+def _csv(path: Path) -> Iterator[Seed]:
+    with path.open("rb") as raw:
+        rows = csv.DictReader(io.TextIOWrapper(raw, "utf-8-sig", errors="replace", newline=""))
+        if "url" not in (rows.fieldnames or ()):
+            raise UsageError(f"{path} has no column `url`; its first line must name the columns")
+        try:
+            for row in rows:
+                yield _row(rows.line_num, row)
+        except csv.Error as exc:
+            raise UsageError(f"{path}, line {rows.line_num}: {exc}") from exc
+
+
+def _parquet(path: Path) -> Iterator[Seed]:
+    with pq.ParquetFile(path) as file:
+        names = [n for n in ("url", "kind", "priority") if n in file.schema_arrow.names]
+        if "url" not in names:
+            raise UsageError(f"{path} has no column `url`")
+        number = 0
+        for batch in file.iter_batches(BATCH, columns=names):
+            for row in batch.to_pylist():
+                number += 1
+                yield _row(number, row)
+
+
+def _row(number: int, row: Mapping[str, Any]) -> Seed:
+    text = str(row.get("url") or "").strip()
+    kind = str(row.get("kind") or "page").strip().lower()
+    priority = str(row.get("priority") or "").strip().lower() or None
+    broken = None
+    if kind not in KINDS:
+        broken = "kind_unknown"
+    elif priority is not None and priority not in PRIORITIES:
+        broken = "priority_unknown"
+    elif not text or "\ufffd" in text:
+        broken = "not_utf8" if text else "url_empty"
+    return Seed(number, text, kind if kind in KINDS else "page", priority, broken)
+
+
+def judge(
+    seeds: Iterable[Seed],
+    *,
+    keyer: Keyer,
+    settings: Settings,
+    priority: Literal["critical", "high", "medium", "low"] | str,
+    now: datetime,
+    added_by: str,
+    refused: Callable[[Refusal], None],
+) -> Iterator[pa.Table]:
+    """Batches of rows of `seeds`, in the order given; `refused` is told of every refusal as it is met."""
+    batch: list[Seed] = []
+    for seed in seeds:
+        batch.append(seed)
+        if len(batch) == BATCH:
+            yield _rows(batch, keyer, settings, priority, now, added_by, refused)
+            batch = []
+    if batch:
+        yield _rows(batch, keyer, settings, priority, now, added_by, refused)
+
+
+def _rows(
+    batch: Sequence[Seed],
+    keyer: Keyer,
+    settings: Settings,
+    priority: str,
+    now: datetime,
+    added_by: str,
+    refused: Callable[[Refusal], None],
+) -> pa.Table:
+    urls: list[str | None] = []
+    reasons: list[str | None] = []
+    for seed in batch:
+        url, reason = _verdict(seed, settings)
+        urls.append(url)
+        reasons.append(reason)
+        if reason is not None:
+            refused(Refusal(seed.line, seed.text[:200], reason))
+    good = [u for u in urls if u is not None]
+    keys = iter(keyer.url_keys(good, split_many(good)[2]).tolist())
+    columns = {
+        "url": [s.text for s in batch],
+        "url_key": [next(keys) if u is not None else None for u in urls],
+        "kind": [s.kind for s in batch],
+        "priority": [s.priority or priority for s in batch],
+        "added_at": [now] * len(batch),
+        "added_by": [added_by] * len(batch),
+        "verdict": ["accepted" if r is None else "refused" for r in reasons],
+        "reason": reasons,
+    }
+    return pa.table(columns, schema=SEEDS)
+
+
+def _verdict(seed: Seed, settings: Settings) -> tuple[str | None, str | None]:
+    """(canonical URL, None) or (None, reason code)."""
+    if seed.broken is not None:
+        return None, seed.broken
+    try:
+        url = canonical(seed.text)
+    except UrlError as exc:
+        return None, exc.reason
+    _, hosts, domains = split_many([url])
+    reason = allowed(url, hosts[0], domains[0], 0, settings.scope, settings.limits)
+    return (url, None) if reason is None else (None, reason)
