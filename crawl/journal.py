@@ -1,6 +1,6 @@
 """Frames of a fetch journal: what was asked or skipped, with the body; they survive being cut anywhere.
 
-A frame is `length u32 | CRC-32 u32 | payload`, little-endian; the payload `header length u32 | header | body`.
+A frame is `length u32 | CRC-32 u32 | payload`, little-endian; payload: `header length u32 | header | body`.
 The header is a msgpack array (version, record kind, the record's fields in the order of crawl.records), times
 as microseconds since 1970; the body is one zstd frame, or empty.
 What always holds: reading stops at the first frame that is incomplete or damaged, and everything before it is
@@ -71,7 +71,7 @@ def encode(record: Fetch | Skip, body: bytes | None) -> bytes:
     values = list(_VALUES[kind](record))
     for place in _TIMES[kind]:
         values[place] = (values[place] - _EPOCH) // _MICROSECOND
-    header = _coders.packer.pack((_VERSION, kind, *values))
+    header: bytes = _coders.packer.pack((_VERSION, kind, *values))
     payload = _U32.pack(len(header)) + header
     if body is not None:
         payload += compress(body)
