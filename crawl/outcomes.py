@@ -1,0 +1,188 @@
+"""How a fetch can end, and what follows: one row per outcome, nothing decided elsewhere.
+
+What always holds: `TABLE` has a row for every outcome. A fault of the host (`against == "host"`) never counts
+against a URL: no number of them makes it GONE or TERMINAL. `from_status` answers for every integer.
+What it does not do: it moves no state (crawl.lifecycle) and slows no host down (crawl.politeness).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final, Literal
+
+from crawl.policy import Retry
+from crawl.state import State
+
+__all__ = ["TABLE", "Outcome", "Rule", "delay", "from_status", "limit"]
+
+
+class Outcome(StrEnum):
+    """How one attempt, or the decision against it, ended."""
+
+    OK = "OK"  # 2xx with its content
+    NOT_MODIFIED = "NOT_MODIFIED"  # 304
+    REDIRECT = "REDIRECT"  # 3xx with a target
+    NOT_FOUND = "NOT_FOUND"  # 404
+    GONE = "GONE"  # 410
+    FORBIDDEN = "FORBIDDEN"  # 401, 402, 403, 407, 451
+    CLIENT_ERROR = "CLIENT_ERROR"  # other 4xx
+    RATE_LIMITED = "RATE_LIMITED"  # 429
+    UNAVAILABLE = "UNAVAILABLE"  # 503; 408 and 425, which say the same of one connection
+    SERVER_ERROR = "SERVER_ERROR"  # other 5xx
+    DNS_TIMEOUT = "DNS_TIMEOUT"  # no answer, or the server could not give one
+    DNS_FAILURE = "DNS_FAILURE"  # the name does not exist or has no address
+    REFUSED = "REFUSED"  # connection refused, or no route
+    RESET = "RESET"  # connection lost before the answer was complete
+    TLS_FAILURE = "TLS_FAILURE"
+    CONNECT_TIMEOUT = "CONNECT_TIMEOUT"
+    TIMEOUT = "TIMEOUT"  # connected, then too slow: deadline or idle limit
+    TOO_LARGE = "TOO_LARGE"  # a size limit was hit
+    MALFORMED = "MALFORMED"  # no HTTP, or a content coding that lies
+    EGRESS_DENIED = "EGRESS_DENIED"  # its address is none we may connect to
+    ROBOTS_DENIED = "ROBOTS_DENIED"
+    ROBOTS_UNREACHABLE = "ROBOTS_UNREACHABLE"  # robots.txt could not be read: everything waits
+    SCOPE_DENIED = "SCOPE_DENIED"
+    SUPPRESSED = "SUPPRESSED"  # opted out, or paused
+    REDIRECT_LOOP = "REDIRECT_LOOP"
+    TOO_MANY_REDIRECTS = "TOO_MANY_REDIRECTS"
+    BAD_REDIRECT = "BAD_REDIRECT"  # 3xx without a target we could ask
+    UNSUPPORTED_TYPE = "UNSUPPORTED_TYPE"  # it answered with what we do not parse
+    PARSE_FAILED = "PARSE_FAILED"  # the parser was killed, ran out of time or memory
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What follows from one outcome.
+
+    A rule against the URL makes it `final` after `attempts` failures in a row that span at least `over`. A
+    rule against the host never does; after `attempts` failures the URL is tried once per `over` (its host has
+    a back-off besides).
+    """
+
+    #: another attempt before the ordinary recrawl
+    retry: bool
+    #: delay after the first failure
+    base: timedelta
+    #: failures in a row after which patience ends (sightings, for NOT_FOUND and GONE)
+    attempts: int
+    #: the least time those failures must span
+    over: timedelta
+    #: what it speaks about
+    against: Literal["url", "host", "none"]
+    #: state of a URL that has used up its attempts, or that this outcome settles at once
+    final: State
+    #: a request was tried; otherwise it was decided not to
+    asked: bool
+
+
+_NONE: Final = timedelta(0)
+_DAY: Final = timedelta(days=1)
+
+
+def _s(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds)
+
+
+def _settled(final: State, *, asked: bool = True) -> Rule:
+    """No failure to retry: the outcome is the news."""
+    return Rule(False, _NONE, 0, _NONE, "none", final, asked)
+
+
+def _url(base: timedelta, attempts: int) -> Rule:
+    """The URL's own fault: given up after so many attempts over at least a day."""
+    return Rule(True, base, attempts, _DAY, "url", State.TERMINAL, True)
+
+
+def _host(base: timedelta, attempts: int = 5, *, asked: bool = True) -> Rule:
+    """The host's fault, or the network's: nothing is learnt about the URL."""
+    return Rule(True, base, attempts, _DAY, "host", State.FAILED_RETRYABLE, asked)
+
+
+#: what follows from each outcome
+TABLE: Final[Mapping[Outcome, Rule]] = {
+    Outcome.OK: _settled(State.FETCHED),
+    Outcome.NOT_MODIFIED: _settled(State.FETCHED),
+    Outcome.REDIRECT: _settled(State.FETCHED),
+    # It answered, and is asked again in its turn: a type may become one we read.
+    Outcome.UNSUPPORTED_TYPE: _settled(State.FETCHED),
+    # Evidence of absence: 3 sightings half a day apart, or 2 a day apart, make at least a day
+    # (policy.Recrawl).
+    Outcome.NOT_FOUND: Rule(True, _DAY / 2, 3, _DAY, "url", State.GONE, True),
+    Outcome.GONE: Rule(True, _DAY, 2, _DAY, "url", State.GONE, True),
+    Outcome.FORBIDDEN: _url(_s(600), 2),
+    Outcome.CLIENT_ERROR: _url(_DAY, 2),
+    Outcome.MALFORMED: _url(_DAY, 1),
+    Outcome.REDIRECT_LOOP: _url(_DAY, 2),
+    Outcome.TOO_MANY_REDIRECTS: _url(_DAY, 2),
+    Outcome.BAD_REDIRECT: _url(_DAY, 2),
+    Outcome.SERVER_ERROR: _url(_s(300), 5),
+    Outcome.TIMEOUT: _url(_s(120), 5),
+    Outcome.UNAVAILABLE: _host(_s(300)),
+    Outcome.RATE_LIMITED: _host(_s(600)),
+    Outcome.DNS_TIMEOUT: _host(_s(30)),
+    Outcome.DNS_FAILURE: _host(_s(300), 3),
+    Outcome.REFUSED: _host(_s(300), 3),
+    Outcome.RESET: _host(_s(60)),
+    Outcome.TLS_FAILURE: _host(_s(600), 3),
+    Outcome.CONNECT_TIMEOUT: _host(_s(120)),
+    Outcome.ROBOTS_UNREACHABLE: _host(_s(600), asked=False),
+    Outcome.EGRESS_DENIED: _settled(State.BLOCKED, asked=False),
+    Outcome.ROBOTS_DENIED: _settled(State.BLOCKED, asked=False),
+    Outcome.SCOPE_DENIED: _settled(State.BLOCKED, asked=False),
+    Outcome.SUPPRESSED: _settled(State.BLOCKED, asked=False),
+    Outcome.TOO_LARGE: _settled(State.QUARANTINED),
+    Outcome.PARSE_FAILED: _settled(State.QUARANTINED),
+}
+
+_STATUS: Final[Mapping[int, Outcome]] = {
+    304: Outcome.NOT_MODIFIED,
+    305: Outcome.BAD_REDIRECT,  # a proxy's address; deprecated (RFC 9110 15.4.6)
+    306: Outcome.BAD_REDIRECT,  # unused (RFC 9110 15.4.7)
+    401: Outcome.FORBIDDEN,
+    402: Outcome.FORBIDDEN,
+    403: Outcome.FORBIDDEN,
+    404: Outcome.NOT_FOUND,
+    407: Outcome.FORBIDDEN,
+    408: Outcome.UNAVAILABLE,
+    410: Outcome.GONE,
+    425: Outcome.UNAVAILABLE,
+    429: Outcome.RATE_LIMITED,
+    451: Outcome.FORBIDDEN,
+    503: Outcome.UNAVAILABLE,
+}
+_CLASS: Final[Mapping[int, Outcome]] = {
+    2: Outcome.OK,
+    3: Outcome.REDIRECT,
+    4: Outcome.CLIENT_ERROR,
+    5: Outcome.SERVER_ERROR,
+}
+
+
+def from_status(status: int) -> Outcome:
+    """Outcome of an HTTP status (RFC 9110 15); one outside 200 to 599 is MALFORMED."""
+    return _STATUS.get(status) or _CLASS.get(status // 100, Outcome.MALFORMED)
+
+
+def limit(rule: Rule, retry: Retry) -> int:
+    """Attempts this rule allows: its own, or fewer by the operator's word."""
+    return min(rule.attempts, retry.attempts)
+
+
+def delay(rule: Rule, n: int, retry: Retry, unit: float, at_least: timedelta = timedelta(0)) -> timedelta:
+    """Wait after failure number n + 1 in a row: min(cap, base x 2^n) +- jitter, never below `at_least`
+    (Retry-After).
+
+    `unit` in [0, 1) is chance. A base above the cap stands as it is. Once the attempts are used up but the
+    span is not (or the fault is the host's), the URL is asked once per `over`.
+    """
+    if not rule.retry:
+        return at_least
+    if n + 1 >= limit(rule, retry) and rule.over > rule.base:
+        wait = rule.over
+    else:
+        # 2**30 x base is beyond any cap, and timedelta would overflow soon after
+        wait = min(max(retry.cap, rule.base), rule.base * 2 ** min(max(n, 0), 30))
+    return max(wait * (1 + retry.jitter * (2 * unit - 1)), at_least)

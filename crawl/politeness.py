@@ -1,0 +1,217 @@
+"""How long a host is left alone, and what one request teaches us about it.
+
+The gap after a request is max(floor, Crawl-delay, factor x its duration), counted from its end; back-off and
+Retry-After come on top. The figures are `policy.Politeness`; to public addresses the floor is never below
+`policy.PUBLIC_FLOOR`.
+
+What always holds: `after(...).next_allowed_at >= finished_at + gap(...)`; Crawl-delay is kept in full,
+however long.
+What it does not do: it waits for nothing and reads no clock; whoever asks a host takes turns (the agenda of a
+fetch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, date, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from crawl.outcomes import TABLE, Outcome
+from crawl.policy import PUBLIC_FLOOR, Politeness
+
+__all__ = ["HOST_FAULTS", "HostState", "after", "circuit_at", "gap", "retry_after"]
+
+#: outcomes that say the host is down or overloaded: they count towards its back-off and its circuit
+HOST_FAULTS: Final = frozenset(o for o, rule in TABLE.items() if rule.against == "host" and rule.asked) | {
+    Outcome.TIMEOUT,
+    Outcome.SERVER_ERROR,
+}
+
+#: share of the newest duration in the moving average: about the last ten requests count
+_EMA_SHARE: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostState:
+    """One row of the table `hosts` (units: crawl.schema.HOSTS), and the rule behind `delay_ms`."""
+
+    host_key: int
+    host: str
+    domain: str
+    next_allowed_at: datetime | None = None
+    delay_ms: float = 0.0
+    robots_delay_ms: float | None = None
+    max_in_flight: int = 1
+    latency_ema_ms: float | None = None
+    backoff_until: datetime | None = None
+    consecutive_errors: int = 0
+    circuit: str = "closed"
+    addresses: tuple[str, ...] = ()
+    addresses_expire_at: datetime | None = None
+    robots_version: str | None = None
+    robots_fetched_at: datetime | None = None
+    budget_day: date | None = None
+    urls_on_budget_day: int = 0
+    pending_count: int = 0
+    in_domains: int = 0
+    budget: int = 0
+    level: int = 0
+    near_duplicate_ratio: float | None = None
+    lastmod_precision: float | None = None
+    lastmod_recall: float | None = None
+    validator_304_rate: float | None = None
+    render_tier: str | None = None
+    render_confidence: float | None = None
+    render_samples: int = 0
+    politeness_group: str | None = None
+    #: no column: which rule made `delay_ms`; of a row read back, as far as the row tells
+    gap_rule: str = "none"
+
+    @classmethod
+    def new(cls, host: str, domain: str, host_key: int) -> HostState:
+        """A host never asked."""
+        return cls(host_key=host_key, host=host, domain=domain)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> HostState:
+        """From a row of `hosts`; columns that are not ours (`round`) are ignored."""
+        values = {name: row[name] for name in _COLUMNS if name in row}
+        values["addresses"] = tuple(values.get("addresses") or ())
+        state = cls(**values)
+        return replace(state, gap_rule=_rule_of(state))
+
+    def to_row(self, round: int) -> dict[str, Any]:
+        """As a row of `hosts`, written by that round."""
+        row = {name: getattr(self, name) for name in _COLUMNS}
+        row["addresses"] = list(self.addresses)
+        row["round"] = round
+        return row
+
+
+_COLUMNS: Final = tuple(f.name for f in fields(HostState) if f.name != "gap_rule")
+
+
+def _rule_of(state: HostState) -> str:
+    """The rule behind a stored delay, from the other columns."""
+    if state.next_allowed_at is None:
+        return "none"
+    if state.backoff_until is not None and state.backoff_until >= state.next_allowed_at:
+        return "backoff"
+    return "crawl_delay" if state.robots_delay_ms == state.delay_ms else "factor"
+
+
+def gap(
+    state: HostState, last_duration: timedelta | None, policy: Politeness, *, public: bool
+) -> tuple[timedelta, str]:
+    """Gap required after a request that took `last_duration`, and the rule that made it.
+
+    Without a duration (a host taken over from an earlier task, or never asked) the last gap in force stands
+    in for the factor. A host never asked needs none. `public`: its address is on the public internet, where
+    the floor holds.
+    """
+    if last_duration is None and state.next_allowed_at is None:
+        return timedelta(0), "none"
+    floor = max(policy.min_delay, PUBLIC_FLOOR) if public else policy.min_delay
+    wait, rule = floor, "floor"
+    if last_duration is not None:
+        factor = min(policy.factor * last_duration, policy.factor_cap)
+        ema = state.latency_ema_ms
+        if ema is not None and ema > policy.slow_latency / _MS:
+            factor = max(factor, policy.slow_delay)
+    else:
+        factor = min(state.delay_ms * _MS, policy.factor_cap)
+    if factor > wait:
+        wait, rule = factor, "factor"
+    if state.robots_delay_ms is not None and (crawl_delay := state.robots_delay_ms * _MS) >= wait:
+        wait, rule = crawl_delay, "crawl_delay"
+    return wait, rule
+
+
+_MS: Final = timedelta(milliseconds=1)
+
+
+def after(
+    state: HostState,
+    *,
+    finished_at: datetime,
+    duration: timedelta,
+    outcome: Outcome,
+    retry_after_ms: float | None,
+    status: int | None,
+    policy: Politeness,
+    public: bool,
+    unit: float,
+) -> HostState:
+    """The host after one request that ended at `finished_at` (real time).
+
+    `unit` in [0, 1) is chance: it lengthens a back-off by up to a quarter, so that hosts behind one fault
+    part ways. A fault of the host doubles its back-off (base x 2^n, n errors in a row, to `backoff_max`) and
+    opens the circuit at `circuit_after`; any answer closes it. Retry-After on 429 and 5xx is kept up to
+    `retry_after_max`.
+    """
+    if status is not None or outcome is Outcome.TIMEOUT:
+        state = replace(state, latency_ema_ms=_average(state.latency_ema_ms, duration / _MS))
+    wait, rule = gap(state, duration, policy, public=public)
+    errors, until, circuit = 0, None, "closed"
+    if outcome in HOST_FAULTS:
+        errors = state.consecutive_errors + 1
+        backoff = _backoff(errors, policy, unit)
+        asked = _asked_to_wait(status, retry_after_ms, policy)
+        until = finished_at + max(backoff, asked)
+        if max(backoff, asked) > wait:
+            wait, rule = (asked, "retry_after") if asked >= backoff else (backoff, "backoff")
+        circuit = "open" if errors >= policy.circuit_after else "closed"
+    return replace(
+        state,
+        next_allowed_at=finished_at + wait,
+        delay_ms=wait / _MS,
+        gap_rule=rule,
+        backoff_until=until,
+        consecutive_errors=errors,
+        circuit=circuit,
+    )
+
+
+def _average(before: float | None, newest: float) -> float:
+    return newest if before is None else before + _EMA_SHARE * (newest - before)
+
+
+def _backoff(errors: int, policy: Politeness, unit: float) -> timedelta:
+    doubled = policy.backoff_base * 2 ** min(errors, 30)
+    longer: timedelta = doubled * (1 + unit / 4)
+    return min(longer, policy.backoff_max)
+
+
+def _asked_to_wait(status: int | None, retry_after_ms: float | None, policy: Politeness) -> timedelta:
+    if retry_after_ms is None or status is None or (status != 429 and status < 500):
+        return timedelta(0)
+    return min(retry_after_ms, policy.retry_after_max / _MS) * _MS
+
+
+def circuit_at(state: HostState, now: datetime) -> str:
+    """One of closed (ask freely), open (leave alone until `backoff_until`) or half_open (one canary decides)."""
+    if state.circuit == "closed":
+        return "closed"
+    return "half_open" if state.backoff_until is None or now >= state.backoff_until else "open"
+
+
+def retry_after(value: str, now: datetime) -> float | None:
+    """Seconds that a Retry-After header asks for, at least 0; None where it says nothing (RFC 9110 10.2.3).
+
+    Either delay-seconds or an HTTP-date in one of the three forms of RFC 9110 5.6.7. `now` is aware.
+    """
+    text = value.strip(" \t")
+    if text.isascii() and text.isdigit():
+        # ten digits are 300 years; more would overflow the caller's timedelta
+        return float(text) if len(text) <= 10 else 1e10
+    if not text[:3].isalpha():
+        return None
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)  # `-0000` and asctime: HTTP knows no other zone
+    return max((at - now).total_seconds(), 0.0)
