@@ -1,7 +1,7 @@
 """Chance from a key: every choice in the grown web is drawn from dice keyed by what it is for.
 
-What always holds: the same key gives the same rolls on every machine and Python version (only `Random.random()`
-is used, whose sequence Python guarantees). It keeps no global state.
+What always holds: the same key gives the same rolls on every machine and Python version (only
+`Random.random()` is used, whose sequence Python guarantees). It keeps no global state.
 """
 
 from __future__ import annotations

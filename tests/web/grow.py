@@ -1,8 +1,8 @@
 """The web itself, as a pure description: which hosts, which pages, how they are linked and when they change.
 
-What always holds: the same arguments give the same web; nothing depends on the clock or on what was asked before;
-every ordinary page of an open host can be reached from the first home page by `a` links over pages that stay.
-It serves nothing (`serve`), writes no HTML (`render`) and draws no conclusions (`truth`).
+What always holds: the same arguments give the same web; nothing depends on the clock or on what was asked
+before; every ordinary page of an open host can be reached from the first home page by `a` links over pages
+that stay. It serves nothing (`serve`), writes no HTML (`render`) and draws no conclusions (`truth`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VALIDATORS = (
 
 
 class Web:
-    """A grown web. `resources` maps identity URLs to what answers there, `hosts` are the live hosts by number."""
+    """A grown web. `resources` maps identity URLs to what answers there, `hosts` are the live ones."""
 
     def __init__(
         self,
@@ -45,8 +45,9 @@ class Web:
     ) -> None:
         """Grow it: `pages` ordinary pages on `hosts` hosts, and what `features` adds to them.
 
-        `port` is part of every URL (80: left out; 0: to be chosen by the server). `agent` is the crawler's robots
-        name. Hosts are spread over `network`. Raises ValueError if there are fewer than three pages a host.
+        `port` is part of every URL (80: left out; 0: to be chosen by the server). `agent` is the crawler's
+        robots name. Hosts are spread over `network`. Raises ValueError if there are fewer than three pages a
+        host.
         """
         if hosts < 1 or pages < 3 * hosts:
             raise ValueError(f"{pages} pages are too few for {hosts} hosts: three a host at least")
@@ -116,14 +117,15 @@ class Web:
         return resource.twin or resource
 
     def first_modified(self, resource: Resource) -> int:
-        """When the page's first version was written: its birth, or some time in the year before the web began."""
+        """When the page's first version was written: its birth, or a time in the year before the web began."""
         if resource.born is not None:
             return resource.born
         return EPOCH - 1 - number(self.seed, "written", *_key(self.origin_of(resource))) % (365 * DAY)
 
     def changes(self, resource: Resource, until: int) -> list[int]:
-        """The times in (EPOCH, until] at which the page's content changes: a Poisson process of its rate, in whole
-        seconds and no two alike, and the births of pages it then links to."""
+        """The times in (EPOCH, until] at which the page's content changes: a Poisson process of its rate, in
+        whole seconds and no two alike, and the births of pages it then links to.
+        """
         source = self.origin_of(resource)
         times = self._drawn(source, until) if source.rate else []
         times = times[: bisect_right(times, until)]
@@ -142,7 +144,8 @@ class Web:
 
     def alive(self, resource: Resource, now: int) -> bool:
         """Whether there is anything at its URL."""
-        return (resource.born is None or resource.born <= now) and (resource.dies is None or now < resource.dies)
+        born = resource.born is None or resource.born <= now
+        return born and (resource.dies is None or now < resource.dies)
 
     def _drawn(self, source: Resource, until: int) -> list[int]:
         """The process's times, drawn at least as far as `until`; kept, and drawn further when asked."""
@@ -175,14 +178,16 @@ class Web:
     # --- growing --------------------------------------------------------------------------------------------
 
     def _sizes(self) -> list[int]:
-        """How many ordinary pages each host has: few where nothing may be fetched or fetching is slow, else a long
-        tail."""
+        """Ordinary pages of each host: few where nothing may be fetched or fetching is slow, else a tail."""
         small = {h.number: 4 if not h.open else 8 for h in self.hosts if not h.open or h.latency_ms}
         average = self.page_count // len(self.hosts)
         small = {key: max(3, min(size, average)) for key, size in small.items()}
         weights = [0.0 if h.number in small else (h.number + 4) ** -0.5 for h in self.hosts]
         left = self.page_count - sum(small.values()) - 3 * (len(self.hosts) - len(small))
-        sizes = [small.get(h.number, 3 + int(left * w / sum(weights))) for h, w in zip(self.hosts, weights, strict=True)]
+        sizes = [
+            small.get(h.number, 3 + int(left * w / sum(weights)))
+            for h, w in zip(self.hosts, weights, strict=True)
+        ]
         sizes[0] += self.page_count - sum(sizes)
         return sizes
 

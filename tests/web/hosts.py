@@ -1,7 +1,7 @@
 """The hosts of the grown web: their names, domains, robots.txt and manners, before they have pages.
 
-What always holds: every name ends in `.test`; the first host is open, quick and plain; a dead host's address is the
-address of no live host.
+What always holds: every name ends in `.test`; the first host is open, quick and plain; a dead host's address
+is the address of no live host.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def robots_plan(number: int, features: Features, agent: str) -> RobotsPlan:
             return RobotsPlan(kind=kind, status=200, text=everyone + _PRIVATE, rules=_CLOSED)
         case Robots.OPENING:
             opens_at = EPOCH + OPENING_AFTER
-            return RobotsPlan(kind=kind, status=200, text=everyone + _PRIVATE, rules=_CLOSED, opens_at=opens_at)
+            return RobotsPlan(
+                kind=kind, status=200, text=everyone + _PRIVATE, rules=_CLOSED, opens_at=opens_at
+            )
         case Robots.AGENT:
             text = f"{everyone}Disallow: /\n\nUser-agent: {agent}\n{_PRIVATE}"
             return RobotsPlan(kind=kind, status=200, text=text, rules=_CLOSED)

@@ -1,7 +1,7 @@
 """Which links a page has and how each is written.
 
-What always holds: a link's `href`, resolved against its page (or its `<base>`), without fragment and `utm_*`, is its
-`target`; ordinary pages link only to what stays, apart from the links they must have.
+What always holds: a link's `href`, resolved against its page (or its `<base>`), without fragment and
+`utm_*`, is its `target`; ordinary pages link only to what stays, apart from the links they must have.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def of(web: Web, resource: Resource) -> tuple[Link, ...]:
 
 
 def _chosen(web: Web, source: Resource, dice: Dice) -> list[str]:
-    """Identities of pages that this one happens to link to: some of its host, few of others, popular ones more."""
+    """Identities of pages that this one happens to link to: some of its host, few of others."""
     own = source.host.pages
     targets = [dice.early(own).url for _ in range(5 + dice.below(16))]
     if len(web.hosts) > 1:

@@ -1,8 +1,8 @@
-"""The records of the grown web: what a host is, what answers at a URL, what a link says, what can be switched.
+"""The records of the grown web: hosts, what answers at a URL, links, and what can be switched.
 
-What always holds: URLs in these records are identities, that is WHATWG canonical, without fragment and without
-`utm_*`; times are whole seconds since 1970 UTC; rates are changes a day. There is no behaviour here beyond small
-derived values.
+What always holds: URLs in these records are identities, that is WHATWG canonical, without fragment and
+without `utm_*`; times are whole seconds since 1970 UTC; rates are changes a day. There is no behaviour here
+beyond small derived values.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 __all__ = [
-    "DAY", "EPOCH", "Features", "Host", "Kind", "Link", "Must", "Resource", "Robots", "RobotsPlan", "Validators",
-    "address_of", "seconds", "when",
+    "DAY", "EPOCH", "Features", "Host", "Kind", "Link", "Must", "Resource", "Robots", "RobotsPlan",
+    "Validators", "address_of", "seconds", "when",
 ]  # fmt: skip
 
 DAY = 86_400
@@ -133,7 +133,8 @@ class Host:
     gzip: bool = False
     chunked: bool = False
     sitemap: bool = False
-    pages: list[Resource] = field(default_factory=list)  #: ordinary pages, home first, that any page may link to
+    #: ordinary pages, home first, that any page may link to
+    pages: list[Resource] = field(default_factory=list)
 
     @property
     def open(self) -> bool:
@@ -177,7 +178,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What the web has. Shares are of the number of pages unless the comment says otherwise; 0 or False: without."""
+    """What the web has. Shares are of the number of pages unless said otherwise; 0 or False: without."""
 
     robots: bool = True  #: False: every host answers 404 for it
     crawl_delay: float = 0.1  #: seconds, on one host in twelve

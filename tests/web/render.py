@@ -1,7 +1,8 @@
 """What a URL of the grown web answers at a time: status, headers and body, and the text that is in it.
 
-What always holds: an answer is a function of the web, the URL and the time; `state` names everything of the time that
-it depends on, so answers may be kept by (URL, state). It speaks no HTTP: conditions, HEAD and codings are `serve`'s.
+What always holds: an answer is a function of the web, the URL and the time; `state` names everything of the
+time that it depends on, so answers may be kept by (URL, state). It speaks no HTTP: conditions, HEAD and
+codings are `serve`'s.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Content:
     heading: str
     navigation: tuple[Link, ...]
     paragraphs: tuple[str, ...]
-    inline: tuple[Link, ...]  #: the first at the end of the first paragraph, and so on; the rest in a list below
+    inline: tuple[Link, ...]  #: one at the end of each paragraph, the rest in paragraphs of their own
     footer: str
 
     @property
@@ -86,10 +87,14 @@ def answer(web: Web, resource: Resource | None, now: int) -> Answer:
             return Answer(
                 status=200, headers=_type(_content_type(resource)), body=body,
                 etag=etag if has in (Validators.BOTH, Validators.ETAG) else "",
-                modified=web.last_changed(resource, now) if has in (Validators.BOTH, Validators.MODIFIED) else None,
+                modified=web.last_changed(resource, now)
+                if has in (Validators.BOTH, Validators.MODIFIED)
+                else None,
             )  # fmt: skip
         case Kind.CALENDAR:
-            return Answer(status=200, headers=_type("text/html; charset=utf-8"), body=page(web, resource, now))
+            return Answer(
+                status=200, headers=_type("text/html; charset=utf-8"), body=page(web, resource, now)
+            )
         case Kind.REDIRECT:
             at = resource.location
             if _tag(web, resource)[-1] in "02468" and at.startswith(web.origin(resource.host.name) + "/"):
@@ -105,7 +110,7 @@ def answer(web: Web, resource: Resource | None, now: int) -> Answer:
             return _sitemap(web, resource, now)
 
 
-# --- pages ----------------------------------------------------------------------------------------------------
+# --- pages --------------------------------------------------------------------------------------------------
 
 
 def content(web: Web, resource: Resource, now: int) -> Content:
@@ -120,7 +125,7 @@ def content(web: Web, resource: Resource, now: int) -> Content:
         count, version = _length(web, key), web.version(source, now)
     paragraphs = []
     for at in range(count):
-        # the k-th change rewrites paragraph k mod count, so this one was last written at change number `written`
+        # the k-th change rewrites paragraph k mod count, so this one was last written at change `written`
         written = max(0, version - (version - at) % count)
         paragraphs.append(paragraph(source.language, _WORDS, *key, at, written))
     if resource.edits:
@@ -170,7 +175,11 @@ def page(web: Web, resource: Resource, now: int) -> bytes:
         f'<meta name="robots" content="{source.meta_robots}">' if source.meta_robots else "",
         f'<meta name="description" content="{escape(shown.paragraphs[0][:120])}">' if plain else "",
         *(_link_element(link) for link in found if link.via == "link"),
-        *(f'<meta http-equiv="refresh" content="1; url={escape(x.href)}">' for x in found if x.via == "refresh"),
+        *(
+            f'<meta http-equiv="refresh" content="1; url={escape(x.href)}">'
+            for x in found
+            if x.via == "refresh"
+        ),
         "" if source.twin is None else f'<link rel="canonical" href="{escape(source.twin.url)}">',
         "<style>p { margin: 1em }</style>",
         """<script>var hidden = '<a href="/scripted.html">no link</a>';</script>""" if plain else "",
@@ -186,13 +195,21 @@ def page(web: Web, resource: Resource, now: int) -> bytes:
 def _body(shown: Content, found: tuple[Link, ...], plain: bool) -> list[str]:
     lines = ["<body>" if plain else '<body class="copy">', f"<h1>{escape(shown.heading)}</h1>", "<nav><ul>"]
     lines += [f"<li>{_anchor(link)}</li>" for link in shown.navigation]
-    lines += ["</ul></nav>", '<!-- <a href="/commented.html">no link</a> -->' if plain else "<!-- a copy -->", "<main>"]
+    lines += [
+        "</ul></nav>",
+        '<!-- <a href="/commented.html">no link</a> -->' if plain else "<!-- a copy -->",
+        "<main>",
+    ]
     inline = iter(shown.inline)
     for words in shown.paragraphs:
         link = next(inline, None)
         lines.append(f"<p>{words}</p>" if link is None else f"<p>{words} {_anchor(link)}</p>")
     lines += [f"<p>{_anchor(link)}</p>" for link in inline]
-    areas = [f'<area shape="rect" coords="0,0,9,9" href="{escape(x.href)}" alt="">' for x in found if x.via == "area"]
+    areas = [
+        f'<area shape="rect" coords="0,0,9,9" href="{escape(x.href)}" alt="">'
+        for x in found
+        if x.via == "area"
+    ]
     if areas:
         lines += ['<map name="plan">', *areas, "</map>"]
     lines += [f'<iframe src="{escape(link.href)}"></iframe>' for link in found if link.via == "iframe"]
@@ -225,7 +242,7 @@ def _content_type(resource: Resource) -> str:
     return f"text/html; charset={source.charset}"
 
 
-# --- other answers --------------------------------------------------------------------------------------------
+# --- other answers ------------------------------------------------------------------------------------------
 
 
 def _tag(web: Web, resource: Resource) -> str:
@@ -249,7 +266,9 @@ def _file(web: Web, resource: Resource) -> Answer:
     if resource.media_type == "text/css":
         body = b"body { background: url(/nowhere.png) }\n" * (1 + dice.below(50))
     else:
-        start = {"application/pdf": b"%PDF-1.4\n", "image/png": b"\x89PNG\r\n\x1a\n"}.get(resource.media_type, b"PK\3\4")
+        start = {"application/pdf": b"%PDF-1.4\n", "image/png": b"\x89PNG\r\n\x1a\n"}.get(
+            resource.media_type, b"PK\3\4"
+        )
         body = start + b"".join(dice.below(1 << 64).to_bytes(8, "big") for _ in range(200 + dice.below(2000)))
     return Answer(
         status=200, headers=_type(resource.media_type), body=body, etag=f'"{_tag(web, resource)}"',
@@ -272,7 +291,10 @@ def _robots(web: Web, resource: Resource, now: int) -> Answer:
 
 
 def _sitemap(web: Web, resource: Resource, now: int) -> Answer:
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">']
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">',
+    ]
     for listed in specials.listed(web, resource.host):
         changed = when(web.last_changed(listed, now)).strftime("%Y-%m-%dT%H:%M:%SZ")
         lines.append(f"<url><loc>{escape(listed.url)}</loc><lastmod>{changed}</lastmod></url>")

@@ -1,16 +1,19 @@
 """Serve a grown web: `python -m tests.web.serve --seed 1 --hosts 60 --pages 2500 [--port 0] [--log FILE]`.
 
-It prints one JSON line (ports, the time, the crawler's settings, the hosts' addresses) and serves until its input
-ends with `--until-eof`, or until it is interrupted. `running` does the same for a test, in a process of its own.
+It prints one JSON line (ports, the time, the crawler's settings, the hosts' addresses) and serves until its
+input ends with `--until-eof`, or until it is interrupted. `running` does the same for a test, in a process of
+its own.
 
 The control port, on 127.0.0.1, speaks JSON over HTTP:
 
 - `POST /time {"now": "2026-01-05T00:00:00Z"}` sets the web's clock; `GET /time` tells it.
-- `POST /down {"hosts": ["www.a1.test"]}` makes exactly these hosts drop every connection on its first request.
-- `GET /log?since=N` gives the access log from line N on (and flushes it to its file); `GET /info` the first line again.
+- `POST /down {"hosts": ["www.a1.test"]}` makes exactly these hosts drop every connection on its first
+  request.
+- `GET /log?since=N` gives the access log from line N on (and flushes it to its file); `GET /info` the first
+  line again.
 
-A log line has `start` (when the whole request had been received) and `end` (when its answer had been handed to the
-system) as `time.time()`, host, path, status (0: dropped), method, agent, connection, if_none_match and
+A log line has `start` (when the whole request had been received) and `end` (when its answer had been handed
+to the system) as `time.time()`, host, path, status (0: dropped), method, agent, connection, if_none_match and
 if_modified_since.
 """
 
@@ -41,7 +44,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def settings(web: Web) -> dict[str, dict[str, Any]]:
-    """The sections of `crawl.toml` that a crawl of this web needs: who asks, which range, where names lead."""
+    """The sections of `crawl.toml` that a crawl of this web needs: agent, egress, dns."""
     return {
         "agent": {"name": web.agent, "contact": "mailto:rehearsal@example.org"},
         "egress": {"allow": [web.network]},
@@ -64,14 +67,18 @@ def toml(sections: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-# --- the server process ---------------------------------------------------------------------------------------
+# --- the server process -------------------------------------------------------------------------------------
 
 
-async def _control(site: Site, info: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _control(
+    site: Site, info: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     """Answer one control request and close."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     method, target, _ = head.split("\r\n")[0].split(" ")
-    length = next((int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0)
+    length = next(
+        (int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0
+    )
     sent = json.loads(await reader.readexactly(length)) if length else {}
     path, _, query = target.partition("?")
     status, body = 200, ""
@@ -87,7 +94,9 @@ async def _control(site: Site, info: dict[str, Any], reader: asyncio.StreamReade
                 body = json.dumps({"down": sorted(site.down)})
             case "GET", "/log":
                 site.log.flush()
-                body = "".join(line + "\n" for line in site.log.lines[int(query.removeprefix("since=") or 0) :])
+                body = "".join(
+                    line + "\n" for line in site.log.lines[int(query.removeprefix("since=") or 0) :]
+                )
             case "GET", "/info":
                 body = json.dumps({**info, "now": when(site.now).isoformat()})
             case _:
@@ -95,7 +104,9 @@ async def _control(site: Site, info: dict[str, Any], reader: asyncio.StreamReade
     except (KeyError, TypeError, ValueError) as error:
         status, body = 400, json.dumps({"error": repr(error)})
     data = body.encode()
-    writer.write(f"HTTP/1.1 {status} -\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n".encode() + data)
+    writer.write(
+        f"HTTP/1.1 {status} -\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n".encode() + data
+    )
     await writer.drain()
     writer.close()
 
@@ -113,7 +124,12 @@ async def _serve(spec: dict[str, Any], control_port: int, log_path: Path | None,
     loop = asyncio.get_running_loop()
     for each in sockets:
         await loop.create_server(lambda: Connection(site), sock=each)
-    info: dict[str, Any] = {"port": port, "seeds": web.seed_urls, "settings": settings(web), "spec": web.spec()}
+    info: dict[str, Any] = {
+        "port": port,
+        "seeds": web.seed_urls,
+        "settings": settings(web),
+        "spec": web.spec(),
+    }
     info["hosts"] = {host.name: web.address(host.name) for host in web.hosts}
     control = await asyncio.start_server(lambda r, w: _control(site, info, r, w), "127.0.0.1", control_port)
     info["control_port"] = control.sockets[0].getsockname()[1]
@@ -139,7 +155,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--agent", default="rehearsal", help="the crawler's name in robots.txt")
     parser.add_argument("--network", default="127.1.0.0/16", help="addresses that the hosts are spread over")
     parser.add_argument("--mean-bytes", type=int, default=15_000, help="of a page")
-    parser.add_argument("--without", action="append", default=[], metavar="FEATURE", help=", ".join(Features.names()))
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="FEATURE", help=", ".join(Features.names())
+    )
     parser.add_argument("--only", action="append", metavar="FEATURE")
     parser.add_argument("--log", type=Path, help="append the access log to this file")
     parser.add_argument("--until-eof", action="store_true", help="end when the input ends")
@@ -157,7 +175,7 @@ def main(arguments: list[str] | None = None) -> None:
         asyncio.run(_serve(spec, given.control_port, given.log, given.until_eof))
 
 
-# --- from a test ----------------------------------------------------------------------------------------------
+# --- from a test --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,11 +224,14 @@ def running(web: Web, *, log: Path | None = None) -> Iterator[Running]:
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
     )
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
         line = process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the web could not be served: its server ended with {process.wait()}, see above")
+            raise RuntimeError(
+                f"the web could not be served: its server ended with {process.wait()}, see above"
+            )
         info = json.loads(line)
         served = web if web.port == info["port"] else Web.from_spec(web.spec(), info["port"])
         yield Running(

@@ -1,8 +1,9 @@
 """The grown web over HTTP/1.1: one port on the address of every live host, and a control port beside it.
 
-What always holds: what is answered is `render.answer` of the URL at the web's own time, which stands still until it is
-set; every request leaves one log line; an idle server uses no CPU. Deliberately not `http.server` (a thread a
-connection) nor aiohttp (a dependency): it must leave the processor to the crawler that is being tested.
+What always holds: what is answered is `render.answer` of the URL at the web's own time, which stands still
+until it is set; every request leaves one log line; an idle server uses no CPU. Deliberately not `http.server`
+(a thread a connection) nor aiohttp (a dependency): it must leave the processor to the crawler that is being
+tested.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 def identity_path(target: str) -> str:
-    """Path and query as identities have them: unreserved escapes decoded, others in upper case, no `utm_*`."""
+    """Path and query as an identity has them: unreserved escapes decoded, others upper case, no `utm_*`."""
     path, mark, query = target.partition("?")
     if not path.isascii():
         path = quote(path, safe="/%:@!$&'()*+,;=~")
@@ -114,21 +115,29 @@ class Site:
             return kept
         if kept is not None:
             self._bytes -= len(kept.answer.body)
-        kept = self._kept[resource.url] = _prepared(self.now, state, render.answer(self.web, resource, self.now))
+        kept = self._kept[resource.url] = _prepared(
+            self.now, state, render.answer(self.web, resource, self.now)
+        )
         self._bytes += len(kept.answer.body)
         while self._bytes > _CACHE_BYTES:
             oldest = next(iter(self._kept))
             self._bytes -= len(self._kept.pop(oldest).answer.body)
         return kept
 
-    def respond(self, host: Host | None, method: str, target: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    def respond(
+        self, host: Host | None, method: str, target: str, headers: dict[str, str]
+    ) -> tuple[int, bytes]:
         """Status and bytes of the response to a request. An unknown host is a 421."""
         if host is None:
             return 421, self._plain(421)
         if method not in ("GET", "HEAD"):
             return 405, self._plain(405)
         resource = self.find(host.name, target)
-        kept = self.ready(resource) if resource is not None else _prepared(0, 0, render.answer(self.web, None, self.now))
+        kept = (
+            self.ready(resource)
+            if resource is not None
+            else _prepared(0, 0, render.answer(self.web, None, self.now))
+        )
         if kept.unchanged and _still_valid(kept.answer, headers):
             return 304, b"%sDate: %s\r\n\r\n" % (kept.unchanged, render.http_date(self.now).encode())
         body, coding = kept.answer.body, b""
@@ -163,7 +172,7 @@ def _prepared(now: int, state: object, answer: render.Answer) -> _Kept:
 
 
 def _still_valid(answer: render.Answer, headers: dict[str, str]) -> bool:
-    """Whether the conditions of the request hold (RFC 9110, 13.2.2: If-None-Match alone counts where it is given)."""
+    """Whether the client's copy holds (RFC 9110, 13.2.2: If-None-Match alone counts where it is given)."""
     tags = headers.get("if-none-match")
     if tags is not None:
         given = {tag.strip().removeprefix("W/") for tag in tags.split(",")}
@@ -217,7 +226,9 @@ class Connection(asyncio.Protocol):
         while self.waiting and not self.held and not self.transport.is_closing():
             start, head = self.waiting.popleft()
             line, *fields = head.decode("utf-8", "replace").split("\r\n")
-            headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
+            headers = {
+                name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)
+            }
             parts = line.split(" ")
             if len(parts) != 3:
                 self.transport.abort()
@@ -231,7 +242,9 @@ class Connection(asyncio.Protocol):
                 return
             self._answer(start, host, name, parts, headers)
 
-    def _release(self, start: float, host: Host, name: str, parts: list[str], headers: dict[str, str]) -> None:
+    def _release(
+        self, start: float, host: Host, name: str, parts: list[str], headers: dict[str, str]
+    ) -> None:
         self.held = False
         self._answer(start, host, name, parts, headers)
         self._next()
@@ -249,9 +262,10 @@ class Connection(asyncio.Protocol):
             if version == "HTTP/1.0" or headers.get("connection", "").lower() == "close":
                 self.transport.close()
         self.site.log.add({
-            "start": round(start, 6), "end": round(time.time(), 6), "host": name, "path": target, "status": status,
-            "method": method, "agent": headers.get("user-agent", ""), "connection": self.number,
-            "if_none_match": headers.get("if-none-match"), "if_modified_since": headers.get("if-modified-since"),
+            "start": round(start, 6), "end": round(time.time(), 6), "host": name, "path": target,
+            "status": status, "method": method, "agent": headers.get("user-agent", ""),
+            "connection": self.number, "if_none_match": headers.get("if-none-match"),
+            "if_modified_since": headers.get("if-modified-since"),
         })  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """What makes the grown web hard: redirects, duplicates, faults, pages that come and go, traps, odd documents.
 
-What always holds: each thing is reached from an ordinary page that stays (unless it is meant to be found otherwise);
-its number follows from `Features` and the number of ordinary pages; a feature that is off leaves nothing behind.
+What always holds: each thing is reached from an ordinary page that stays (unless it is meant to be found
+otherwise); its number follows from `Features` and the number of ordinary pages; a feature that is off leaves
+nothing behind.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def grow(web: Web) -> None:
             _sitemap(web, host)
 
 
-# --- hanging things on pages ----------------------------------------------------------------------------------
+# --- hanging things on pages --------------------------------------------------------------------------------
 
 
 def _quick(web: Web) -> list[Host]:
@@ -85,11 +86,11 @@ def _several(web: Web, dice: Dice) -> Host:
     return dice.pick([h for h in _quick(web) if counts[h.domain] > 1] or _quick(web))
 
 
-# --- one maker a kind -----------------------------------------------------------------------------------------
+# --- one maker a kind ---------------------------------------------------------------------------------------
 
 
 def _redirect(web: Web, index: int, dice: Dice) -> None:
-    """In turn: 301 on the host, 302 within the domain, 307 to another domain, chain of three, 308, to a 404, loop."""
+    """In turn: 301 on the host, 302 in the domain, 307 elsewhere, chain of three, 308, to a 404, a loop."""
     kind = index % 7 if index < 7 else (index - 7) % 6  # one loop in a web is enough
     host = _several(web, dice) if kind == 1 else dice.pick(_quick(web))
 
@@ -120,7 +121,7 @@ def _redirect(web: Web, index: int, dice: Dice) -> None:
 
 
 def _original(web: Web, dice: Dice) -> Resource:
-    """A page to make a copy of: plain UTF-8 without base, and not the home page, whose links others count on."""
+    """A page to make a copy of: plain UTF-8 without base, and not the home page if there is another."""
     host = dice.pick(_quick(web))
     fit = [p for p in web.spines[host.number][1:] if p.charset == "utf-8" and not p.base]
     original = dice.pick(fit or web.spines[host.number])
@@ -131,7 +132,8 @@ def _original(web: Web, dice: Dice) -> Resource:
 def _duplicate(web: Web, index: int, dice: Dice) -> None:
     """A copy of a page on its host, in its domain or elsewhere; every second one in other markup."""
     original = _original(web, dice)
-    host = (original.host, _elsewhere(web, dice, original.host, same_domain=True), dice.pick(_quick(web)))[index % 3]
+    sibling = _elsewhere(web, dice, original.host, same_domain=True)
+    host = (original.host, sibling, dice.pick(_quick(web)))[index % 3]
     copy = web.add(
         host, f"/copy/{index}.html", twin=original, same_bytes=index % 2 == 0, language=original.language,
         validators=dice.pick(tuple(Validators)), meta_robots=original.meta_robots, absolute=True,
@@ -144,8 +146,8 @@ def _near_duplicate(web: Web, index: int, dice: Dice) -> None:
     original = _original(web, dice)
     host = original.host if index % 2 else dice.pick(_quick(web))
     copy = web.add(
-        host, f"/like/{index}.html", twin=original, edits=dice.between(0.01, 0.05), language=original.language,
-        absolute=True,
+        host, f"/like/{index}.html", twin=original, edits=dice.between(0.01, 0.05),
+        language=original.language, absolute=True,
     )  # fmt: skip
     _tie(web, dice, copy.url)
 
@@ -201,7 +203,7 @@ def _nofollow(web: Web, index: int, dice: Dice) -> None:
 
 
 def _framed(web: Web, index: int, dice: Dice) -> None:
-    """A page found only by area, iframe, refresh or link rel=next; the fifth of the first five by a frameset."""
+    """A page found only by area, iframe, refresh or link rel=next; one by a frameset."""
     host = dice.pick(_quick(web))
     via = ("area", "iframe", "refresh", "link", "frame")[index % 5 if index < 5 else (index - 5) % 4]
     page = web.add(host, f"/within/{index}.html")

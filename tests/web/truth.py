@@ -2,20 +2,22 @@
 
 What it assumes:
 
-- A URL is known by its identity: WHATWG canonical, without fragment, unreserved escapes decoded, without `utm_*`. A crawl
-  may have fetched it in the spelling it met first (with `utm_*`); compare identities.
-- Robots: the group of the web's agent name, or else of `*`; longest match wins, Allow on a tie (RFC 9309). 404 and 403
-  for robots.txt open the host, 503 closes it, a redirect is followed. `/private/` and the like mean URLs are *blocked*.
+- A URL is known by its identity: WHATWG canonical, without fragment, unreserved escapes decoded, without
+  `utm_*`. A crawl may have fetched it in the spelling it met first (with `utm_*`); compare identities.
+- Robots: the group of the web's agent name, or else of `*`; longest match wins, Allow on a tie (RFC 9309).
+  404 and 403 for robots.txt open the host, 503 closes it, a redirect is followed. `/private/` and the like
+  mean URLs are *blocked*.
 - Scope is checked first, then whether the host lives, then robots, then the URL is asked.
-- Links are followed from pages that answer 200 with HTML, at one given time; `via` says which kinds. A redirect is
-  followed like a link of the same depth. `rel=nofollow` links are followed unless the rules say otherwise; `noindex`
-  changes nothing here.
-- Depth is the smallest number of links from a seed or a sitemap's pages from their sitemap; nothing is deeper than
-  `max_depth`, which is also what ends the calendar.
-- A page's text is all that is visible in its body, blocks separated by a space; two pages have the same text exactly if
-  one is a copy of the other. The one frameset page has no text.
+- Links are followed from pages that answer 200 with HTML, at one given time; `via` says which kinds. A
+  redirect is followed like a link of the same depth. `rel=nofollow` links are followed unless the rules say
+  otherwise; `noindex` changes nothing here.
+- Depth is the smallest number of links from a seed or a sitemap's pages from their sitemap; nothing is deeper
+  than `max_depth`, which is also what ends the calendar.
+- A page's text is all that is visible in its body, blocks separated by a space; two pages have the same text
+  exactly if one is a copy of the other. The one frameset page has no text.
 
-It never asks the server, and knows nothing of rounds, retries or states: `Fate` says what the web does to a request.
+It never asks the server, and knows nothing of rounds, retries or states: `Fate` says what the web does to a
+request.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class Recheck(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What the crawl may and does follow. Empty `domains` and `hosts`: anywhere. `exclude`: globs of the path."""
+    """What the crawl follows. Empty `domains` and `hosts`: anywhere. `exclude`: globs of the path."""
 
     domains: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -123,13 +125,15 @@ class Truth:
         resource = self.web.find(url)
         fate, status = self._fate(url, resource)
         location = resource.location if resource is not None and fate is Fate.REDIRECT else ""
-        return Fact(url=url, depth=depth, via=via, fate=fate, status=status, location=location, resource=resource)
+        return Fact(
+            url=url, depth=depth, via=via, fate=fate, status=status, location=location, resource=resource
+        )
 
     def reach(self, seeds: Iterable[str] | None = None, known: Iterable[str] = ()) -> dict[str, Fact]:
         """All URLs that a crawl gets to know, until nothing is left, by identity.
 
-        Without `seeds` it starts at all home pages. `known` are URLs known from earlier crawls, asked as well. With
-        `sitemap` among `via`, the sitemaps of the hosts met are read too.
+        Without `seeds` it starts at all home pages. `known` are URLs known from earlier crawls, asked as
+        well. With `sitemap` among `via`, the sitemaps of the hosts met are read too.
         """
         facts: dict[str, Fact] = {}
         starts = self.web.seed_urls if seeds is None else list(seeds)
@@ -166,7 +170,7 @@ class Truth:
         return self._content(fact).title
 
     def documents(self, facts: dict[str, Fact]) -> dict[str, list[str]]:
-        """The distinct texts among the documents, each with the URLs that show it: the exact-duplicate classes."""
+        """The distinct texts of the documents, each with its URLs: the exact-duplicate classes."""
         classes: dict[str, list[str]] = {}
         for url, fact in facts.items():
             if fact.is_document:
@@ -191,7 +195,7 @@ class Truth:
         hosts = (self._host(url) for url, fact in facts.items() if fact.fate is not Fate.OUT_OF_SCOPE)
         return {host.name for host in hosts if host is not None}
 
-    # --- private ---------------------------------------------------------------------------------------------
+    # --- private --------------------------------------------------------------------------------------------
 
     def _host(self, url: str) -> Host | None:
         return self.web.by_name.get(urlsplit(url).hostname or "")

@@ -1,7 +1,8 @@
 """Made-up text in several languages: real function words among invented ones.
 
-What always holds: the text of a key never changes; words hold no character that HTML must escape; German and French
-stay inside ISO-8859-1. It is no language model: the text means nothing, and pages share words but hardly any phrase.
+What always holds: the text of a key never changes; words hold no character that HTML must escape; German and
+French stay inside ISO-8859-1. It is no language model: the text means nothing, and pages share words but
+hardly any phrase.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from tests.web.dice import Dice
 __all__ = ["LANGUAGES", "paragraph", "phrase"]
 
 _STOP = {
-    "en": "the of and to in is that for it as was with be by on not he his but at are this have from or had an",
-    "de": "der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als auch es an werden aus über",
-    "fr": "de la le et les des en un du une que est pour qui dans par plus pas au sur ne se été à même après où",
-    "ru": "и в не на я быть он с что а по это она этот к но они мы весь который из у то за свой ее год от так о для",
+    "en": "the of and to in is that for it as was with be by on not he his but at are this have from or had",
+    "de": "der die und in den von zu das mit sich des auf für ist im dem nicht ein eine als auch es an",
+    "fr": "de la le et les des en un du une que est pour qui dans par plus pas au sur ne se été à même",
+    "ru": "и в не на я быть он с что а по это она этот к но они мы весь который из у то за свой ее год",
 }
 _START = {
     "en": "b br c ch cl d dr f fl g gr h j k l m n p pl qu r s sh st t th tr v w wh",
@@ -61,7 +62,7 @@ def _table(language: str) -> tuple[str, ...]:
 
 def phrase(language: str, words: int, *key: object) -> str:
     """A short run of invented words (no function words, so that titles are telling), first letter capital."""
-    table, dice, chosen = _table(language), Dice("phrase", *key), []
+    table, dice, chosen = _table(language), Dice("phrase", *key), list[str]()
     while len(chosen) < words:
         word = dice.pick(table)
         if len(word) > 3:
