@@ -1,0 +1,288 @@
+"""Plan: which due URLs a round fetches, in which group and order, and why the rest waits.
+
+What always holds: every due URL is either planned or counted in a cut row with its reason; a host gets no
+more than its clock allows in the window; all hosts of a domain are in one group; the same rows in any order
+give the same plan. Choosing is by tier, score, how long a URL has waited, and key; a URL never fetched (tier
+discovery) stands where its score puts it. Shares per tier, and one for discovery, are not cut yet: `_choose`
+is their place.
+
+Columns only: a million due rows take a second or two. It reads no lake and no clock, and waits for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crawl.capacity import Clocks, clocks, rows_of
+from crawl.columns import (
+    Bools,
+    Column,
+    Floats,
+    Ints,
+    among,
+    encode,
+    equals,
+    flags,
+    floats,
+    ints,
+    make,
+    ranks,
+    take,
+    texts,
+)  # fmt: skip
+from crawl.forecast import PAGE_COST_S, Prediction, chains, predict, work
+from crawl.packing import pack, units
+from crawl.policy import Settings
+from crawl.schema import FRONTIER
+
+__all__ = ["DUE", "Plan", "select"]
+
+#: columns of `seen` that choosing needs
+DUE: Final = (
+    "url_key", "url", "origin", "host", "domain", "state", "last_outcome", "robots_version", "policy_version",
+    "tier", "score", "eligible_since",
+)  # fmt: skip
+
+_TIERS: Final = ("critical", "high", "medium", "low")
+#: why a URL is asked now, by its state
+_WHY: Final = {
+    "DISCOVERED": "new",
+    "FAILED_RETRYABLE": "retry",
+    "BLOCKED": "recheck",
+    "QUARANTINED": "recheck",
+}
+
+Texts = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The plan of a round."""
+
+    frontier: pa.Table  # FRONTIER: planned rows by group and position, then cuts
+    chosen: pa.Table  # url_key, group, position of what is planned; sorted by url_key
+    predicted: Prediction
+
+
+def select(
+    due: pa.Table,
+    hosts: pa.Table,
+    *,
+    robots: pa.Table,
+    settings: Settings,
+    policy_version: str,
+    now: datetime,
+    started_at: datetime,
+    window_s: float,
+    groups: int,
+    round: int,
+    day: date,
+    paused: Collection[str] = (),
+) -> Plan:
+    """Choose from the due rows (columns DUE, one row per url_key) what to fetch within the window.
+
+    `hosts` and `robots` hold the newest row (HOSTS, ROBOTS) of each host and origin concerned; one that has
+    none is new. `now` is planning time, `started_at` real time. `paused` names hosts; `groups` ≥ 1 fetch side
+    by side.
+    """
+    rows = due.select(list(DUE)).combine_chunks()
+    names, host = encode(rows["host"])
+    facts = rows_of(names, hosts)
+    held, asks = _held(rows, host, len(names), robots, now, policy_version)
+    clock = clocks(
+        names,
+        facts,
+        robots_requests=asks,
+        paused=paused,
+        settings=settings,
+        now=now,
+        started_at=started_at,
+        window_s=window_s,
+    )
+    work_of = _Work(rows=rows, names=names, host=host, clock=clock, asks=asks)
+    order, picked, why = _choose(work_of, held, settings)
+    placed = _place(work_of, order[picked], facts["politeness_group"], groups, settings.fetching.in_flight)
+    planned = _planned(work_of, placed, round=round, day=day)
+    cuts = _cuts(work_of, order, picked, why, round=round, day=day)
+    return Plan(
+        frontier=pa.concat_tables([planned, cuts]),
+        chosen=planned.select(["url_key", "group", "position"]).sort_by("url_key"),
+        predicted=predict(
+            names,
+            clock,
+            pages=placed.pages,
+            asks=asks,
+            group=placed.of_host,
+            in_flight=settings.fetching.in_flight,
+            left_out=int((~picked).sum()),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What the steps share: the due rows, and columns over their hosts (sorted by name)."""
+
+    rows: pa.Table
+    names: list[str]
+    host: Ints  # of each due row
+    clock: Clocks
+    asks: Ints  # requests each host spends on robots.txt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed:
+    """Planned rows in frontier order, and the group and pages of every host."""
+
+    row: Ints
+    group: Ints
+    position: Ints
+    start_s: Floats
+    of_host: Ints  # -1 where nothing of it is planned
+    pages: Ints
+
+
+def _held(
+    rows: pa.Table, host: Ints, hosts: int, robots: pa.Table, now: datetime, policy_version: str
+) -> tuple[Bools, Ints]:
+    """Which rows stay blocked since what blocked them still stands, and the robots requests of each host.
+
+    A row blocked by robots stands while the newest copy of its origin is the one that blocked it; one blocked
+    by settings stands while they are the same. When the copy has aged, one row of the origin goes along
+    (unless another row asks anyway), so that robots.txt is asked for again; the rest waits for what it says.
+    """
+    origins, origin = encode(rows["origin"])
+    newest = take(robots.select(["version", "valid_until"]), among(texts(origins), robots["origin"]))
+    valid = ints(newest["valid_until"]) > int(now.timestamp() * 1_000_000)
+    same_copy = flags(pc.equal(rows["robots_version"], take(newest["version"], origin)))
+    blocked = equals(rows["state"], "BLOCKED")
+    by_robots = blocked & flags(pc.starts_with(rows["last_outcome"], "ROBOTS_"))
+    held = np.where(by_robots, same_copy, blocked & equals(rows["policy_version"], policy_version))
+
+    asked = np.zeros(len(origins), dtype=np.bool_)
+    asked[origin[~held]] = True
+    aged = np.flatnonzero(held & by_robots & ~valid[origin] & ~asked[origin])
+    aged = aged[np.lexsort((ints(rows["url_key"])[aged], origin[aged]))]
+    held[aged[np.unique(origin[aged], return_index=True)[1]]] = False
+    asked[origin[~held]] = True
+    of_host = np.zeros(len(origins), dtype=np.int64)
+    of_host[origin] = host
+    return held, np.bincount(of_host[asked & ~valid], minlength=hosts).astype(np.int64)
+
+
+def _choose(of: _Work, held: Bools, settings: Settings) -> tuple[Ints, Bools, Texts]:
+    """All rows by host and preference; which of them are planned; why each other one is not."""
+    score = floats(of.rows["score"])
+    tier = _rank(of.rows["tier"], score, settings.planning.cuts)
+    better = (ints(of.rows["url_key"]), ints(of.rows["eligible_since"]), -score, tier)
+    order = np.lexsort((*better, held, of.host))
+    host = of.host[order]
+    picked = (ranks(host) < of.clock.capacity[host]) & ~held[order]
+    why = np.where(held[order], "blocked", of.clock.reason[host])
+    over = int(picked.sum()) - settings.planning.urls
+    if over > 0:
+        at = np.flatnonzero(picked)
+        worst = at[np.lexsort(tuple(column[order[at]] for column in better))][-over:]
+        picked[worst] = False
+        why[worst] = "round_cap"
+    return order, picked, why
+
+
+def _rank(tier: Column, score: Floats, cuts: tuple[float, float, float]) -> Ints:
+    """0 for critical to 3 for low; discovery stands where its score puts it."""
+    named = among(tier, _TIERS)
+    by_score = len(cuts) - np.searchsorted(np.sort(np.asarray(cuts)), score, side="right")
+    return np.where(named >= 0, named, by_score)
+
+
+def _place(of: _Work, planned: Ints, joined: Column, groups: int, in_flight: int) -> _Placed:
+    """Pack the domains of the planned rows (given by host and preference); order each group by its starts."""
+    host = of.host[planned]
+    pages = np.bincount(host, minlength=len(of.names)).astype(np.int64)
+    busy = np.flatnonzero(pages)
+    requests = np.where(pages > 0, pages + of.asks, 0)
+    first = planned[np.unique(host, return_index=True)[1]]
+    unit = units(take(of.rows["domain"], first).to_pylist(), take(joined, busy).to_pylist())
+    count = int(unit.max()) + 1 if len(unit) else 0
+    longest = np.zeros(count)
+    np.maximum.at(longest, unit, chains(of.clock, requests)[busy])
+    load = np.zeros(count)
+    np.add.at(load, unit, work(of.clock, requests, in_flight)[busy])
+    of_host = np.full(len(of.names), -1, dtype=np.int64)
+    of_host[busy] = pack(load, longest, groups)[unit]
+
+    start = of.clock.wait_s[host] + (ranks(host) + of.asks[host]) * of.clock.step_s[host]
+    by_start = np.lexsort((np.arange(len(planned)), start, of_host[host]))
+    group = of_host[host][by_start]
+    position = ranks(group)
+    return _Placed(
+        row=planned[by_start],
+        group=group,
+        position=position,
+        start_s=np.maximum(start[by_start], position * PAGE_COST_S),
+        of_host=of_host,
+        pages=pages,
+    )
+
+
+def _planned(of: _Work, placed: _Placed, *, round: int, day: date) -> pa.Table:
+    """Frontier rows of what is fetched."""
+    rows = take(of.rows, placed.row)
+    told = np.array([*_WHY.values(), "due"], dtype=object)[among(rows["state"], list(_WHY))]
+    told[of.clock.canary[of.host[placed.row]]] = "canary"
+    return make(
+        FRONTIER,
+        len(rows),
+        day=day,
+        round=round,
+        group=placed.group,
+        position=placed.position,
+        url_key=rows["url_key"],
+        url=rows["url"],
+        host=rows["host"],
+        tier=rows["tier"],
+        score=rows["score"],
+        reason=texts(told),
+        predicted_start_ms=placed.start_s * 1000,
+        count=1,
+    )
+
+
+def _cuts(of: _Work, order: Ints, picked: Bools, why: Texts, *, round: int, day: date) -> pa.Table:
+    """One frontier row per host and reason: how many were left out, and below which score.
+
+    The cut-off is the lowest score of the host that was planned; where none was, the best score left out.
+    """
+    host, score = of.host[order], floats(of.rows["score"])[order]
+    lowest = np.full(len(of.names), np.inf)
+    np.minimum.at(lowest, host[picked], score[picked])
+    out: Any = pa.table(
+        {
+            "host": pa.array(host[~picked]),
+            "reason": texts(why[~picked]),
+            "score": pa.array(score[~picked]),
+        }
+    )
+    cut = out.group_by(["host", "reason"]).aggregate([("score", "count"), ("score", "max")])
+    cut = cut.sort_by([("host", "ascending"), ("reason", "ascending")])
+    at = ints(cut["host"])
+    return make(
+        FRONTIER,
+        len(cut),
+        day=day,
+        round=round,
+        group=-1,
+        position=-1,
+        host=take(texts(of.names), at),
+        score=np.where(np.isfinite(lowest[at]), lowest[at], floats(cut["score_max"])),
+        reason=cut["reason"],
+        count=cut["score_count"],
+    )
