@@ -12,6 +12,7 @@ fetch).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
@@ -191,10 +192,18 @@ def _asked_to_wait(status: int | None, retry_after_ms: float | None, policy: Pol
 
 
 def circuit_at(state: HostState, now: datetime) -> str:
-    """One of closed (ask freely), open (leave alone until `backoff_until`) or half_open (one canary decides)."""
+    """One of closed (ask freely), open (left alone until `backoff_until`), half_open (one canary decides)."""
     if state.circuit == "closed":
         return "closed"
     return "half_open" if state.backoff_until is None or now >= state.backoff_until else "open"
+
+
+#: the three forms of RFC 9110 5.6.7, day of the week optional; other zones than GMT are no HTTP-date
+_HTTP_DATE: Final = re.compile(
+    r"(?:[A-Za-z]{3,9},? +)?(?:\d{1,2}[ -][A-Za-z]{3}[ -]\d{2,4} +\d\d:\d\d:\d\d +(?:GMT|UTC)"
+    r"|[A-Za-z]{3} +\d{1,2} +\d\d:\d\d:\d\d +\d{4})",
+    re.ASCII,
+).fullmatch
 
 
 def retry_after(value: str, now: datetime) -> float | None:
@@ -206,12 +215,12 @@ def retry_after(value: str, now: datetime) -> float | None:
     if text.isascii() and text.isdigit():
         # ten digits are 300 years; more would overflow the caller's timedelta
         return float(text) if len(text) <= 10 else 1e10
-    if not text[:3].isalpha():
+    if not _HTTP_DATE(text):
         return None
     try:
         at = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     if at.tzinfo is None:
-        at = at.replace(tzinfo=UTC)  # `-0000` and asctime: HTTP knows no other zone
+        at = at.replace(tzinfo=UTC)  # asctime names no zone: HTTP knows no other
     return max((at - now).total_seconds(), 0.0)

@@ -240,7 +240,7 @@ def _percent(data: bytes) -> str:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port (where it is not the scheme's own) of a canonical URL: what a robots.txt speaks for."""
+    """Scheme, host and port (unless the scheme's own) of a canonical URL: what a robots.txt speaks for."""
     return _parts(url.split("/", 3)[0], url.split("/", 3)[2])[0]
 
 
@@ -296,8 +296,7 @@ def domain(host: str) -> str:
 
 # --- key form -----------------------------------------------------------------------------------------------
 
-_ESCAPE: Final = re.compile("%([0-9A-Fa-f]{2})")
-_BROKEN: Final = re.compile("%(?![0-9A-Fa-f]{2})")
+_ESCAPE: Final = re.compile("%([0-9A-Fa-f]{2})?")
 # RFC 3986 2.3
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _NORMAL: Final = {
@@ -310,9 +309,9 @@ _NORMAL: Final = {
 def key_form(url: str, identity: Identity = Identity()) -> str:  # noqa: B008 - a frozen value
     """What makes two URLs one: `url` (canonical) without differences that name no other page.
 
-    Always: escapes of unreserved characters decoded, hex digits upper case (RFC 3986 6.2.2.1-2); tracking
-    parameters left out; empty parameters (`a=1&&b=2`) left out; parameters sorted by name, those of one name
-    in their order.
+    Always: escapes of unreserved characters decoded, hex digits upper case (RFC 3986 6.2.2.1-2), a stray `%`
+    as `%25`; tracking parameters left out; empty parameters (`a=1&&b=2`) left out; parameters sorted by name,
+    those of one name in their order.
     By the operator's word (`identity`), per origin, host or domain: a trailing slash, `www.`, session
     parameters.
     Never: http and https, `+` and `%20`, `?a` and `?a=`, `?` and none are not merged.
@@ -387,13 +386,16 @@ def _by_name(item: tuple[str, str]) -> str:
 
 
 def _escapes(url: str) -> str:
-    """Unreserved escapes decoded, the others in upper case.
+    """Unreserved escapes decoded, the others in upper case; a `%` that begins none is `%25`.
 
-    Beside a broken escape (`%%34%31`) decoding could make a new one, so such a URL only gets its upper case.
+    The last is what RFC 3986 wants it to be, and keeps decoding from making a new escape (`%%34%31`).
     """
-    if _BROKEN.search(url):
-        return _ESCAPE.sub(lambda m: m[0].upper(), url)
-    return _ESCAPE.sub(lambda m: _NORMAL[m[1]], url)
+    return _ESCAPE.sub(_normal, url)
+
+
+def _normal(match: re.Match[str]) -> str:
+    digits = match[1]
+    return _NORMAL[digits] if digits else "%25"
 
 
 @lru_cache(maxsize=1)
