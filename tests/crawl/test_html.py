@@ -1,0 +1,238 @@
+"""Pages: links, text and what a head says; against the outside cases and by hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawl import html, url
+
+PAGE = "http://www.example.com/dir/page.html"
+
+#: outside rows where this crawler's links differ, and why
+EXCEPTIONS = {
+    "pg-w3-refresh-22": "a tag that the end of the file cuts is none (HTML 13.2.5, EOF in tag)",
+    "pg-w3-refresh-35": "`.1` is 0 for the standard, whose steps end the number at the point",
+    "pg-nu-5": "pictures are no pages",
+    "pg-nu-7": "rel=nofollow is stored with the link; whether it is followed is the operator's decision",
+    "pg-nu-9": "forms are not submitted",
+    "pg-nu-13": "pictures are no pages",
+    "pg-nu-14": "a video's source is no page",
+}
+
+
+def read(markup: str, **options: object) -> html.Page:
+    return html.read(markup.encode(), "text/html; charset=utf-8", PAGE, **options)  # type: ignore[arg-type]
+
+
+def rows(folder: Path) -> list[dict]:
+    text = (folder / "html" / "pages.jsonl").read_text(encoding="utf-8")
+    return [row for line in text.splitlines() if (row := json.loads(line))["id"] not in EXCEPTIONS]
+
+
+def page_of(folder: Path, row: dict) -> html.Page:
+    body = (folder / "html" / row["file"]).read_bytes()
+    return html.read(body, row["content_type"], row["url"], agent=row["expected"].get("agent", ""))
+
+
+def bare(target: str) -> str:
+    return url.canonical(target) if len(target) < url.MAX_CHARS else target
+
+
+def test_links_of_the_outside_pages_are_found(cases: Path) -> None:
+    wrong = []
+    for row in rows(cases):
+        expected, page = row["expected"], page_of(cases, row)
+        found = {link for link, _, _, via in page.links if via != "refresh"}
+        if expected.get("links") is not None and not expected.get("lenient"):
+            wanted = {bare(link) for link in expected["links"]}
+            optional = {bare(link) for link in expected.get("optional", [])}
+            if not wanted <= found or not found <= wanted | optional:
+                wrong.append((row["id"], sorted(found ^ wanted)))
+        if "links_count" in expected and len(page.links) != expected["links_count"]:
+            wrong.append((row["id"], len(page.links)))
+        unfollowed = {link for link, _, rel, _ in page.links if rel and "nofollow" in rel.split()}
+        if "nofollow" in expected and unfollowed != {bare(link) for link in expected["nofollow"]}:
+            wrong.append((row["id"], unfollowed))
+        for link, text in (expected.get("texts") or {}).items():
+            if text not in [anchor for target, anchor, *_ in page.links if target == bare(link)]:
+                wrong.append((row["id"], link, text))
+    assert wrong == []
+
+
+def test_heads_of_the_outside_pages_are_understood(cases: Path) -> None:
+    wrong = []
+    for row in rows(cases):
+        expected, page = row["expected"], page_of(cases, row)
+        bases = [expected.get("base", page.base), expected.get("either_base")]
+        if page.base not in bases:
+            wrong.append((row["id"], page.base))
+        if "canonical" in expected and page.canonical not in [
+            expected["canonical"],
+            *expected.get("either", []),
+        ]:
+            wrong.append((row["id"], page.canonical))
+        if "title" in expected and page.title != expected["title"]:
+            wrong.append((row["id"], page.title))
+        if "robots" in expected:
+            got = {word: word in page.robots or "none" in page.robots for word in ("noindex", "nofollow")}
+            if got != expected["robots"]:
+                wrong.append((row["id"], page.robots))
+        if "refresh" in expected:
+            wanted = expected["refresh"]
+            if page.refresh != (wanted and (wanted["delay"], wanted["url"])):
+                wrong.append((row["id"], page.refresh))
+    assert wrong == []
+
+
+def test_words_of_the_outside_pages_are_visible(cases: Path) -> None:
+    wrong = []
+    for row in rows(cases):
+        if "text" in row["expected"]:
+            page = page_of(cases, row)
+            # their text begins with the title, and parts some words at inline elements
+            wanted = row["expected"]["text"].removeprefix(page.title).replace(" ", "")
+            if page.text.replace(" ", "").removesuffix("\ufffd") != wanted and not row["expected"].get(
+                "lenient"
+            ):
+                wrong.append((row["id"], page.text))
+    assert wrong == []
+
+
+def test_blocks_part_words_and_inline_elements_do_not() -> None:
+    page = read(
+        "<title>A\n B </title><style>x{}</style><script>y</script><p>One<br>two</p>"
+        "<p>th<b>r</b>e<i><u>e</u></i></p>"
+        "<ul><li>4<li>5</ul><noscript>6</noscript><template>7</template><div hidden>8</div>&nbsp;9&#160;10"
+        "<td>a<!---->b"
+        "<div>c</div>d<span></span>e<span><p>f</p></span>g"
+    )
+    assert page.title == "A B"
+    assert page.text == "One two three 4 5 6 9 10ab c de f g"
+
+
+def test_text_of_an_anchor_is_whole_words_and_a_picture_speaks_where_there_is_none() -> None:
+    page = read(
+        "<a href=1>th<b>r</b>ee <div>x</div>y</a><a href=2><img src=i alt=' a  b '></a><a href=3></a>"
+        f"<a href=4>{'z' * 300}</a><map><area href=5 alt='an area'></map><a href=6>a<script>no</script>b</a>"
+    )
+    assert {target[27:]: anchor for target, anchor, *_ in page.links} == {
+        "1": "three x y",
+        "2": "a b",
+        "3": None,
+        "4": "z" * 200,
+        "5": "an area",
+        "6": "ab",
+    }
+
+
+def test_each_kind_of_link_says_how_it_was_found() -> None:
+    page = read(
+        "<head><link rel=next href=n><link rel='Alternate' hreflang=de href=de><link rel=stylesheet href=s>"
+        "<link rel='alternate stylesheet' href=s2><link rel=alternate type=application/rss+xml href=rss>"
+        "<link rel=canonical href=c#x><meta http-equiv=Refresh content='0; url=r'></head>"
+        "<a href=a rel='NoFollow  UGC'>a</a><iframe src=i></iframe><svg><a href=v>v</a></svg>"
+    )
+    assert {(t.rpartition("/")[2], rel, via) for t, _, rel, via in page.links} == {
+        ("n", "next", "link"),
+        ("de", "alternate", "link"),
+        ("a", "nofollow ugc", "a"),
+        ("i", None, "iframe"),
+        ("v", None, "a"),
+        ("r", None, "refresh"),
+    }
+    assert page.canonical == "http://www.example.com/dir/c"
+    assert page.refresh == (0.0, "http://www.example.com/dir/r")
+
+
+def test_a_frameset_links_to_its_frames() -> None:
+    page = read("<frameset><frame src=one><frame src=two><noframes><a href=no>no</a></noframes></frameset>")
+    assert [(t.rpartition("/")[2], via) for t, *_, via in page.links] == [("one", "frame"), ("two", "frame")]
+    assert page.text == ""
+
+
+def test_links_that_differ_in_nothing_but_their_fragment_are_one() -> None:
+    page = read("<a href='x#1'>t</a><a href='./x#2'>t</a><a href=x>other</a><a href='#top'>t</a>")
+    assert [(t, a) for t, a, *_ in page.links] == [
+        ("http://www.example.com/dir/x", "t"),
+        ("http://www.example.com/dir/x", "other"),
+        (PAGE, "t"),
+    ]
+
+
+def test_more_links_than_the_limit_are_counted_and_left_out() -> None:
+    page = read("".join(f"<a href={n}>x</a>" for n in range(10)) + "<a href=9>x</a>", limit=4)
+    assert (len(page.links), page.links.cut) == (4, 6)
+
+
+def test_a_reload_is_no_refresh_and_neither_is_one_for_browsers_without_scripts() -> None:
+    assert read("<meta http-equiv=refresh content=30>").refresh is None
+    assert len(read("<meta http-equiv=refresh content=30>").links) == 0
+    assert (
+        read("<head><noscript><meta http-equiv=refresh content='0;url=/x'></noscript></head>").refresh is None
+    )
+
+
+def test_the_head_says_language_description_and_directives() -> None:
+    page = read(
+        "<html lang=pt_BR><meta name=Description content=' a\n b '>"
+        "<meta name=robots content='NOINDEX, Follow'>"
+        "<meta name=ourbot content=nofollow><meta name=otherbot content=none>",
+        agent="OurBot",
+    )
+    assert (page.language, page.description) == ("pt-BR", "a b")
+    assert page.robots == ("noindex", "follow", "nofollow")
+    assert read("<meta http-equiv=content-language content=fr>").language == "fr"
+
+
+def test_the_title_of_a_drawing_is_not_the_pages() -> None:
+    assert read("<svg><title>icon</title></svg><title>page</title>").title == "page"
+
+
+def test_the_query_of_a_link_is_written_in_the_encoding_of_its_page() -> None:
+    page = html.read("<a href='?q=я'>x</a>".encode("koi8-r"), "text/html; charset=koi8-r", PAGE)
+    assert list(page.links.url) == [PAGE + "?q=%D1"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\0", b"<", b"<!--", b"<a href=", b"\xff\xfe", b"<html><frameset>", b"<a>" * 99]
+)
+def test_stumps_of_pages_are_read(body: bytes) -> None:
+    assert html.read(body, None, PAGE).base == PAGE
+
+
+def test_five_thousand_levels_lose_no_link() -> None:
+    page = read("<div>" * 5_000 + "<a href=deep>x</a>")
+    assert list(page.links.url) == ["http://www.example.com/dir/deep"]
+
+
+TAGS = ["a", "b", "p", "div", "span", "base", "link", "meta", "title", "script", "style", "template"]
+TAGS += ["noscript", "svg", "table", "td", "frameset", "select", "head", "body"]
+ATTRIBUTES = [
+    "href=x",
+    "href='http://[/'",
+    "rel=canonical",
+    "http-equiv=refresh",
+    "content='0;url=x'",
+    "name=robots",
+    "hidden",
+]
+FRAGMENT = st.one_of(
+    st.builds("<{} {}>".format, st.sampled_from(TAGS), st.sampled_from(ATTRIBUTES)),
+    st.builds("</{}>".format, st.sampled_from(TAGS)),
+    st.text(max_size=8),
+    st.just("<!--x-->"),
+)
+
+
+@settings(max_examples=100)
+@given(st.lists(FRAGMENT, max_size=25).map("".join))
+def test_any_soup_of_tags_is_read_and_its_links_are_canonical(soup: str) -> None:
+    page = html.read(soup.encode("utf-8", "replace"), "text/html; charset=utf-8", PAGE)
+    assert page.text == " ".join(page.text.split())
+    for target, anchor, _, _ in page.links:
+        assert url.canonical(target) == target
+        assert "#" not in target
+        assert anchor is None or len(anchor) <= html.ANCHOR_CHARS
