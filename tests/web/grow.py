@@ -57,6 +57,7 @@ class Web:
         self.hosts = grow_hosts(seed, hosts, self.features, agent)
         self.by_name = {host.name: host for host in self.hosts}
         self.dead = dead_names(seed, self.features, self.hosts, network)
+        self.unlisted = tuple(f"www.nowhere{at}.invalid" for at in range(self.features.unlisted_hosts))
         self.resources: dict[str, Resource] = {}
         self.spines: dict[int, list[Resource]] = {}  #: by host number: pages that stay, to hang others on
         self._changes: dict[str, list[int]] = {}
@@ -117,7 +118,7 @@ class Web:
         return resource.twin or resource
 
     def first_modified(self, resource: Resource) -> int:
-        """When the page's first version was written: its birth, or a time in the year before the web began."""
+        """When the page's first version was written: its birth, or a time in the year before the web."""
         if resource.born is not None:
             return resource.born
         return EPOCH - 1 - number(self.seed, "written", *_key(self.origin_of(resource))) % (365 * DAY)

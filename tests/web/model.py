@@ -189,6 +189,7 @@ class Features:
     gone: float = 0.004  #: 410
     errors: float = 0.004  #: 500 and 503
     dead_hosts: int = 2  #: names whose address refuses connections
+    unlisted_hosts: int = 1  #: names that have no address
     slow_hosts: int = 1
     latency_ms: int = 200  #: of a slow host
     changing: float = 0.4

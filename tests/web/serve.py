@@ -36,19 +36,25 @@ from typing import Any
 
 from tests.web.grow import Web
 from tests.web.model import Features, seconds, when
-from tests.web.server import Connection, Log, Site, listen
+from tests.web.server import Connection, Log, NoNames, Site, listen
 
 __all__ = ["Running", "main", "running", "settings", "toml"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def settings(web: Web) -> dict[str, dict[str, Any]]:
-    """The sections of `crawl.toml` that a crawl of this web needs: agent, egress, dns."""
+def settings(web: Web, dns_port: int | None = None) -> dict[str, dict[str, Any]]:
+    """The sections of `crawl.toml` that a crawl of this web needs: agent, egress, dns.
+
+    With `dns_port`, every name that is not the web's is asked of this server, where none has an address.
+    """
+    dns: dict[str, Any] = {"hosts": {"*.test": web.network}}
+    if dns_port is not None:
+        dns["servers"] = [f"127.0.0.1:{dns_port}"]
     return {
         "agent": {"name": web.agent, "contact": "mailto:rehearsal@example.org"},
         "egress": {"allow": [web.network]},
-        "dns": {"hosts": {"*.test": web.network}},
+        "dns": dns,
     }
 
 
@@ -124,10 +130,11 @@ async def _serve(spec: dict[str, Any], control_port: int, log_path: Path | None,
     loop = asyncio.get_running_loop()
     for each in sockets:
         await loop.create_server(lambda: Connection(site), sock=each)
+    names, _ = await loop.create_datagram_endpoint(NoNames, local_addr=("127.0.0.1", 0))
     info: dict[str, Any] = {
         "port": port,
         "seeds": web.seed_urls,
-        "settings": settings(web),
+        "settings": settings(web, names.get_extra_info("sockname")[1]),
         "spec": web.spec(),
     }
     info["hosts"] = {host.name: web.address(host.name) for host in web.hosts}

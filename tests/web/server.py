@@ -18,13 +18,14 @@ from collections import deque
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
+from typing import cast
 from urllib.parse import quote
 
 from tests.web import render
 from tests.web.grow import Web
 from tests.web.model import EPOCH, Host, Resource
 
-__all__ = ["Connection", "Log", "Site", "identity_path", "listen"]
+__all__ = ["Connection", "Log", "NoNames", "Site", "identity_path", "listen"]
 
 _CACHE_BYTES = 512 << 20  # of bodies kept; the oldest go first
 _LONGEST_HEAD = 64 << 10
@@ -267,6 +268,19 @@ class Connection(asyncio.Protocol):
             "connection": self.number, "if_none_match": headers.get("if-none-match"),
             "if_modified_since": headers.get("if-modified-since"),
         })  # fmt: skip
+
+
+class NoNames(asyncio.DatagramProtocol):
+    """A name server that knows no name: every question is answered NXDOMAIN, so none leaves this machine."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        end = data.find(b"\0", 12) + 5  # of the first question: its name, then type and class
+        if end > 16:
+            counts = b"\0\1\0\0\0\0\0\0"
+            self.transport.sendto(data[:2] + b"\x81\x83" + counts + data[12:end], addr)
 
 
 def listen(addresses: list[str], port: int) -> list[socket.socket]:

@@ -43,7 +43,7 @@ def grow(web: Web) -> None:
             make(web, index, Dice(web.seed, make.__name__, index))
     for index in range(features.long_urls):
         _long(web, index, Dice(web.seed, "long", index))
-    for index, name in enumerate(web.dead):
+    for index, name in enumerate(web.dead + web.unlisted):
         for which in ("/", "/docs/lost.html"):
             _tie(web, Dice(web.seed, "dead", index, which), web.url(name, which))
     if features.trap:

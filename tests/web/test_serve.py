@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.client
 import itertools
+import socket
 import subprocess
 import sys
 import tomllib
@@ -186,6 +187,20 @@ def test_the_control_port_says_what_is_wrong(site: Running) -> None:
 def test_the_settings_are_toml_for_the_crawler(site: Running) -> None:
     assert tomllib.loads(toml(site.settings)) == site.settings
     assert site.settings["dns"]["hosts"] == {"*.test": "127.1.0.0/16"}
+
+
+def test_no_other_name_has_an_address(site: Running) -> None:
+    """RFC 1035, 4.1: the answer repeats id and question, and its code is 3, no such name."""
+    (server,) = site.settings["dns"]["servers"]
+    question = b"\3www\7nowhere\7invalid\0\0\1\0\1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(10)
+        client.connect(("127.0.0.1", int(server.partition(":")[2])))
+        client.send(b"\xab\xcd\1\0\0\1\0\0\0\0\0\0" + question)
+        answer = client.recv(512)
+    assert answer[:2] == b"\xab\xcd"
+    assert answer[3] & 15 == 3
+    assert answer[12:] == question
 
 
 def test_the_command_refuses_what_cannot_be_grown() -> None:

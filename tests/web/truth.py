@@ -33,11 +33,11 @@ from urllib.parse import urlsplit
 
 from tests.web import render, specials
 from tests.web.grow import Web
-from tests.web.model import Host, Kind, Resource, Robots, Validators, seconds
+from tests.web.model import Host, Kind, Link, Resource, Robots, Validators, seconds
 
 __all__ = ["Fact", "Fate", "Recheck", "Rules", "Truth", "rechecks"]
 
-_FOLLOWED = frozenset({"a", "area", "frame", "iframe", "refresh", "redirect"})
+_FOLLOWED = frozenset({"a", "area", "frame", "iframe", "link", "refresh", "redirect"})
 
 
 class Fate(enum.StrEnum):
@@ -50,6 +50,7 @@ class Fate(enum.StrEnum):
     SERVER_ERROR = "server_error"
     ROBOTS_DENIED = "robots_denied"  #: never asked
     ROBOTS_UNREACHABLE = "robots_unreachable"  #: never asked: robots.txt answers 503
+    NO_ADDRESS = "no_address"  #: its name has none
     REFUSED = "refused"  #: nothing listens at the host's address
     OUT_OF_SCOPE = "out_of_scope"  #: never asked
 
@@ -71,19 +72,28 @@ class Rules:
     hosts: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     via: frozenset[str] = _FOLLOWED  #: of a, area, frame, iframe, refresh, redirect, link, sitemap
+    rels: frozenset[str] = frozenset({"next"})  #: of `link` elements that are followed
     nofollow: bool = True  #: whether rel=nofollow links are followed
     max_url_length: int = 2048
     max_depth: int = 20
 
-    def admit(self, url: str, domain: str) -> bool:
+    def admit(self, url: str) -> bool:
         """Whether a URL is in scope."""
         parts = urlsplit(url)
-        inside = not (self.domains or self.hosts) or domain in self.domains or parts.hostname in self.hosts
+        name = parts.hostname or ""
+        within = any(name == domain or name.endswith(f".{domain}") for domain in self.domains)
+        inside = not (self.domains or self.hosts) or within or name in self.hosts
         return (
             inside
             and len(url) <= self.max_url_length
             and not any(fnmatchcase(parts.path, pattern) for pattern in self.exclude)
         )
+
+    def follow(self, link: Link) -> bool:
+        """Whether a link of a page is followed."""
+        if link.via not in self.via or (link.via == "link" and link.rel not in self.rels):
+            return False
+        return self.nofollow or "nofollow" not in link.rel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +168,7 @@ class Truth:
         if not fact.is_document or fact.resource is None:
             return
         for link in self.web.links(fact.resource, self.now):
-            if link.via in self.rules.via and (self.rules.nofollow or "nofollow" not in link.rel):
+            if self.rules.follow(link):
                 yield link.target, link.via
 
     def text(self, fact: Fact) -> str:
@@ -202,11 +212,10 @@ class Truth:
 
     def _fate(self, url: str, resource: Resource | None) -> tuple[Fate, int | None]:
         host, name = self._host(url), urlsplit(url).hostname or ""
-        domain = host.domain if host is not None else ".".join(name.split(".")[-2:])
-        if not self.rules.admit(url, domain):
+        if not self.rules.admit(url):
             return Fate.OUT_OF_SCOPE, None
         if host is None:
-            return Fate.REFUSED, None
+            return (Fate.REFUSED if name.endswith(".test") else Fate.NO_ADDRESS), None
         if host.robots.kind is Robots.FAILING:
             return Fate.ROBOTS_UNREACHABLE, None
         if not self.allowed(url):
