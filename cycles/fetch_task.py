@@ -191,7 +191,7 @@ def _planned(row: Mapping[str, Any]) -> Planned:
 
 def _known(context: Context) -> Callable[[int], fetch.Known | None]:
     """What the lake says of a URL met on the way (redirect targets): rare, so looked up one by one."""
-    snapshot = Snapshot(context.root, context.versions)
+    snapshot = Snapshot(context.work.store, context.versions, context.round)
 
     def look(url_key: int) -> fetch.Known | None:
         rows = runs.rows(context.work.store, snapshot.files("seen"), [url_key]).to_pylist()
@@ -215,10 +215,10 @@ def _known(context: Context) -> Callable[[int], fetch.Known | None]:
 def _host_rows(states: Sequence[HostState], context: Context) -> pa.Table:
     from crawl.schema import HOSTS
 
-    return pa.Table.from_pylist([{**s.to_row(), "round": context.round} for s in states], schema=HOSTS)
+    return pa.Table.from_pylist([s.to_row(context.round) for s in states], schema=HOSTS)
 
 
 def _robots_rows(copies: Sequence[RobotsCopy], context: Context) -> pa.Table:
     from crawl.schema import ROBOTS
 
-    return pa.Table.from_pylist([{**c.to_row(), "round": context.round} for c in copies], schema=ROBOTS)
+    return pa.Table.from_pylist([c.to_row(context.round) for c in copies], schema=ROBOTS)

@@ -1,0 +1,112 @@
+"""Which round is at hand: the open one if there is one, else the next, pinned in one object.
+
+`open.json` is created only if absent and names everything that decides the round's results: planning time, window,
+settings, the Delta versions it reads, how many host groups, and whether waiting links are merged. A driver that
+resumes takes all of it from there; its own flags then count for later rounds only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from crawl.errors import UsageError
+from crawl.policy import Settings
+from cycles.clock import utcnow
+from cycles.config import from_json, policy_version, to_json
+from cycles.context import Context
+from cycles.options import RunOptions
+from cycles.workspace import Workspace
+from lake import snapshot
+from lake.store import Store
+
+__all__ = ["Opened", "is_open", "merged_through", "open_round"]
+
+Opened = tuple[Context, Mapping[str, Any]]
+
+
+def is_open(store: Store) -> int | None:
+    """Number of the round that was begun and not committed; None when there is none."""
+    number = _next(store)
+    return number if Workspace(store.root, number).read("open.json") is not None else None
+
+
+def _next(store: Store) -> int:
+    row = snapshot.newest(store)
+    return (int(row["round"]) if row else 0) + 1
+
+
+def merged_through(store: Store) -> int:
+    """Last round whose links have been merged; 0 when none were."""
+    row = snapshot.newest(store)
+    return int(json.loads(row["counts"]).get("links_merged_through", 0)) if row else 0
+
+
+def open_round(
+    store: Store,
+    settings: Settings,
+    options: RunOptions,
+    *,
+    fence: int,
+    token: str,
+    groups: int,
+    tell: Callable[[str], None],
+) -> Opened:
+    """The open round's context and its `open.json`; opens the next round when there is none.
+
+    Raises UsageError when a planning time lies before that of the last round.
+    """
+    number = _next(store)
+    work = Workspace(store.root, number)
+    pinned = work.read("open.json")
+    if pinned is None:
+        now = options.now or utcnow()
+        _not_backwards(store, now)
+        window = options.window or settings.round.window
+        pinned = work.once(
+            {
+                "round": number,
+                "opened_at": utcnow().isoformat(),
+                "now": now.isoformat(),
+                "window_s": window.total_seconds(),
+                "settings": to_json(settings),
+                "policy_version": policy_version(settings),
+                "versions": snapshot.latest(store).versions,
+                "groups": groups,
+                "merge_links": _merges(store, settings, options, number),
+                "links_merged_through": merged_through(store),
+            },
+            "open.json",
+        )
+    elif options.now is not None and datetime.fromisoformat(pinned["now"]) != options.now:
+        tell(f"round {number} is open: finishing it at its own planning time {pinned['now']}")
+    context = Context(
+        root=store.root,
+        round=number,
+        fence=fence,
+        token=token,
+        opened_at=datetime.fromisoformat(pinned["opened_at"]),
+        now=datetime.fromisoformat(pinned["now"]),
+        window_s=float(pinned["window_s"]),
+        settings=from_json(pinned["settings"]),
+        policy_version=pinned["policy_version"],
+        versions=pinned["versions"],
+        groups=int(pinned["groups"]),
+    )
+    return context, pinned
+
+
+def _merges(store: Store, settings: Settings, options: RunOptions, number: int) -> bool:
+    """Whether this round merges waiting links; one that runs until idle always does, else it would never end."""
+    return options.until_idle or number - merged_through(store) >= settings.round.merge_every
+
+
+def _not_backwards(store: Store, now: datetime) -> None:
+    row = snapshot.newest(store)
+    if row is not None and now < row["now"]:
+        raise UsageError(
+            f"planning time {now.isoformat()} lies before that of round {row['round']} ({row['now'].isoformat()}); "
+            "a lake only goes forward in time"
+        )
