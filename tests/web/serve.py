@@ -9,6 +9,7 @@ The control port, on 127.0.0.1, speaks JSON over HTTP:
 - `POST /time {"now": "2026-01-05T00:00:00Z"}` sets the web's clock; `GET /time` tells it.
 - `POST /down {"hosts": ["www.a1.test"]}` makes exactly these hosts drop every connection on its first
   request.
+- `POST /warm` makes all answers ready beforehand, for measurements (about 0.7 ms a page).
 - `GET /log?since=N` gives the access log from line N on (and flushes it to its file); `GET /info` the first
   line again.
 
@@ -98,6 +99,8 @@ async def _control(
             case "POST", "/down":
                 site.down = frozenset(sent["hosts"])
                 body = json.dumps({"down": sorted(site.down)})
+            case "POST", "/warm":
+                body = json.dumps({"ready": site.warm()})
             case "GET", "/log":
                 site.log.flush()
                 body = "".join(
@@ -195,12 +198,20 @@ class Running:
     settings: dict[str, dict[str, Any]]
     pid: int
 
-    def control(self, *, now: datetime | str | int | None = None, down: list[str] | None = None) -> None:
-        """Set the web's clock, or which hosts are down. Raises ValueError if the server refuses."""
+    def control(
+        self,
+        *,
+        now: datetime | str | int | None = None,
+        down: list[str] | None = None,
+        warm: bool = False,
+    ) -> None:
+        """Set the web's clock or which hosts are down, make all answers ready. Raises ValueError if refused."""
         if now is not None:
             self._ask("POST", "/time", {"now": seconds(now)})
         if down is not None:
             self._ask("POST", "/down", {"hosts": down})
+        if warm:
+            self._ask("POST", "/warm")
 
     def log(self, since: int = 0) -> list[dict[str, Any]]:
         """The access log from line `since` on."""

@@ -125,6 +125,12 @@ class Site:
             self._bytes -= len(self._kept.pop(oldest).answer.body)
         return kept
 
+    def warm(self) -> int:
+        """Make every answer ready, so that none is made while something is measured; how many there are."""
+        for resource in self.web.resources.values():
+            self.ready(resource)
+        return len(self._kept)
+
     def respond(
         self, host: Host | None, method: str, target: str, headers: dict[str, str]
     ) -> tuple[int, bytes]:
