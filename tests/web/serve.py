@@ -205,7 +205,7 @@ class Running:
         down: list[str] | None = None,
         warm: bool = False,
     ) -> None:
-        """Set the web's clock or which hosts are down, make all answers ready. Raises ValueError if refused."""
+        """Set the clock or who is down, make all answers ready. Raises ValueError if refused."""
         if now is not None:
             self._ask("POST", "/time", {"now": seconds(now)})
         if down is not None:
