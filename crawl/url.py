@@ -27,11 +27,11 @@ from importlib import resources
 from typing import Final, NewType
 
 import ada_url
-import webencodings
 from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from crawl.errors import UrlError
 from crawl.policy import Identity
+from crawl.queryencoding import encode_query
 
 __all__ = [
     "MAX_CHARS",
@@ -72,7 +72,7 @@ def canonical(text: str, base: str | None = None, encoding: str = "utf-8") -> Ur
     if not text.isascii():
         text = _scalar(text)
         if base is None or base.startswith("http"):  # the query encoding rules special schemes only
-            text = _encode_query(text, encoding)
+            text = encode_query(text, encoding)
     try:
         href = ada_url.join_url(base, text) if base is not None else ada_url.normalize_url(text)
     except ValueError:
@@ -196,44 +196,6 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 def _scalar(text: str) -> str:
     """Lone surrogates become U+FFFD, as in every USVString (WebIDL)."""
     return _SURROGATES.sub("\ufffd", text)
-
-
-# --- the query in the document's encoding -------------------------------------------------------------------
-
-_QUERY_BYTES: Final = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#<>'")  # special-query percent-encode set
-_STRIPPED: Final = {ord("\t"): None, ord("\n"): None, ord("\r"): None}
-
-
-def _encode_query(text: str, label: str) -> str:
-    """`text` with the query's non-ASCII characters percent-encoded in the encoding of that label."""
-    head, mark, fragment = text.partition("#")
-    path, question, query = head.partition("?")
-    if not question or query.isascii():
-        return text
-    encoding = webencodings.lookup(label)
-    # "get an output encoding": UTF-16 and replacement are written as UTF-8
-    if encoding is None or encoding.name in ("utf-8", "utf-16le", "utf-16be", "replacement"):
-        return text
-    encode = encoding.codec_info.encode
-    query = query.translate(_STRIPPED)
-    try:
-        encoded = _percent(encode(query, "strict")[0])
-    except UnicodeEncodeError:
-        encoded = "".join([_one(char, encode) for char in query])
-    return path + question + encoded + mark + fragment
-
-
-def _one(char: str, encode: Callable[..., tuple[bytes, int]]) -> str:
-    if char.isascii():
-        return char
-    try:
-        return _percent(encode(char, "strict")[0])
-    except UnicodeEncodeError:
-        return f"%26%23{ord(char)}%3B"  # percent-encode after encoding: `&#N;` for what cannot be encoded
-
-
-def _percent(data: bytes) -> str:
-    return "".join([chr(b) if b in _QUERY_BYTES else f"%{b:02X}" for b in data])
 
 
 # --- parts --------------------------------------------------------------------------------------------------

@@ -1,0 +1,309 @@
+"""robots.txt (RFC 9309): what an origin asks crawlers to leave alone.
+
+`parse` reads a file and never fails; `Rules.verdict` says whether an agent may ask for a URL, by which line.
+`obtained` turns the answer to a request for robots.txt into the copy a lake keeps (table `robots`).
+
+What always holds: the longest matching rule decides, Allow on a tie; without one a URL is allowed;
+/robots.txt itself always is. An unreachable file disallows everything; there is no switch that turns this
+off.
+What it does not do: it requests nothing, and waits for nothing (Crawl-delay goes to crawl.politeness).
+
+Protego matches paths. It gets one group at a time, made clean by the reader here: agent lines cut to their
+product token, line ends and control characters normalised, unknown lines (which end no group, RFC 9309 2.2.4)
+left out. Reading the groups ourselves also keeps the line numbers, and makes a hostile file cost no more than
+its length.
+
+Choices where peers differ: common misspellings of Disallow and a missing colon are read as meant; an agent's
+group is the one of exactly its product token, not of a prefix; an agent line names one agent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Final
+
+from protego import Protego
+
+from crawl.outcomes import Outcome
+from crawl.policy import Robots
+from crawl.robotsfile import TOKEN, Line, Reader, decode
+
+__all__ = ["RobotsCopy", "Rules", "Verdict", "obtained", "parse", "robots_url"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a URL may be asked for. `rule` and `line` (from 1) are null where no rule decided."""
+
+    allowed: bool
+    rule: str | None = None
+    line: int | None = None
+
+
+class _Group:
+    """The rules that hold for one agent."""
+
+    __slots__ = ("_lines", "_protego", "_single")
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        unique = {(line.allow, line.path): line for line in reversed(list(lines)) if line.path}
+        # the longest first, Allow before Disallow: the order in which the deciding rule is looked for
+        self._lines = sorted(unique.values(), key=lambda x: (-len(x.path), not x.allow))
+        self._protego = _protego(self._lines)
+        self._single: dict[int, Protego] = {}
+
+    def verdict(self, url: str) -> Verdict:
+        allowed = bool(self._protego.can_fetch(url, "*"))
+        parts = url.split("/", 3)
+        path = "/" + parts[3] if len(parts) == 4 else "/"
+        for line in self._lines:
+            # escapes may be spelt in two ways; without any, a rule's plain beginning must stand in the path
+            if line.allow != allowed or ("%" not in path and not path.startswith(_plain(line.path))):
+                continue
+            if self._matches(line, url):
+                return Verdict(allowed, line.text(), line.number)
+        return Verdict(allowed)
+
+    def _matches(self, line: Line, url: str) -> bool:
+        """Asks Protego about one rule alone, as a Disallow."""
+        single = self._single.get(line.number)
+        if single is None:
+            single = self._single[line.number] = _protego([replace(line, allow=False)])
+        return not single.can_fetch(url, "*")
+
+
+def _plain(path: str) -> str:
+    """The beginning of a rule that can only match itself."""
+    match = _PLAIN.match(path)
+    return match[0] if match else ""
+
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9/._~-]*")
+
+
+def _protego(lines: Iterable[Line]) -> Protego:
+    return Protego.parse("\n".join(["User-agent: *", *(line.text() for line in lines)]))
+
+
+class Rules:
+    """A robots.txt as read. Immutable in what it says; groups are compiled when first asked for."""
+
+    __slots__ = ("_agents", "_compiled", "_delays", "sitemaps")
+
+    def __init__(
+        self,
+        agents: Mapping[str, list[Line]],
+        delays: Mapping[str, float],
+        sitemaps: tuple[str, ...],
+    ) -> None:
+        self._agents = agents
+        self._delays = delays
+        self._compiled: dict[str | None, _Group] = {}
+        #: absolute http(s) URLs of the Sitemap lines, each once
+        self.sitemaps = sitemaps
+
+    def verdict(self, agent: str, url: str) -> Verdict:
+        """May `agent` (a product token, or a whole User-Agent header) ask for `url`?"""
+        name = self._group_of(agent)
+        if name is None:
+            return Verdict(True)
+        group = self._compiled.get(name)
+        if group is None:
+            group = self._compiled[name] = _Group(self._agents[name])
+        return group.verdict(url)
+
+    def crawl_delay(self, agent: str) -> float | None:
+        """Seconds between requests that the agent's group asks for; None where it says nothing usable."""
+        name = self._group_of(agent)
+        return None if name is None else self._delays.get(name)
+
+    def _group_of(self, agent: str) -> str | None:
+        """Name of the group that holds for an agent: its longest token that has one, else `*`."""
+        named: list[str] = [token for token in TOKEN.findall(agent.lower()) if token in self._agents]
+        if named:
+            return max(named, key=len)  # RFC 9309 2.2.1 has one token; a whole header may hold several
+        return "*" if "*" in self._agents else None
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def parse(body: bytes, base: str | None = None, limit: int = Robots().bytes) -> Rules:
+    """Reads a robots.txt: whatever it holds, without failing.
+
+    UTF-8 with replacement, a byte-order mark (or what is left of one) aside. A body over `limit` bytes is cut
+    there, at the last line that is whole. `base`: the file's URL, for relative Sitemap lines.
+    """
+    return _read(decode(body, limit), base)
+
+
+def _read(text: str, base: str | None) -> Rules:
+    reader = Reader(base)
+    reader.read(text)
+    return Rules(reader.agents, reader.delays, tuple(reader.sitemaps))
+
+
+# --- the copy a lake keeps ----------------------------------------------------------------------------------
+
+#: how long an origin is believed to be unreachable before its robots.txt is asked for again, unless it says
+#: longer
+UNREACHABLE_VALID: Final = timedelta(minutes=10)
+#: an origin may shorten the life of its robots.txt, but not to less: one request a round is asked of it in
+#: any case
+SHORTEST_VALID: Final = timedelta(minutes=10)
+
+#: RFC 9309 2.3.1.3, and 2.3.1.2 for redirects that lead nowhere: no file, so no rules
+_UNAVAILABLE: Final = frozenset(
+    {
+        Outcome.NOT_FOUND,
+        Outcome.GONE,
+        Outcome.FORBIDDEN,
+        Outcome.CLIENT_ERROR,
+        Outcome.TOO_MANY_REDIRECTS,
+        Outcome.REDIRECT_LOOP,
+        Outcome.BAD_REDIRECT,
+    }
+)
+#: content came, even if not all of it, or of a type that cannot be rules
+_FETCHED: Final = frozenset({Outcome.OK, Outcome.TOO_LARGE, Outcome.UNSUPPORTED_TYPE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsCopy:
+    """One row of the table `robots` (meanings: crawl.schema.ROBOTS) without its round."""
+
+    origin: str
+    version: str
+    fetched_at: datetime
+    valid_until: datetime
+    status: int | None
+    how: str
+    body_hash: str | None
+    text: str
+    sitemaps: tuple[str, ...]
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> RobotsCopy:
+        """From a row of `robots`; columns that are not ours (`round`) are ignored."""
+        values = {f.name: row[f.name] for f in fields(cls)}
+        values["sitemaps"] = tuple(values["sitemaps"] or ())
+        return cls(**values)
+
+    def to_row(self, round: int) -> dict[str, Any]:
+        """As a row of `robots`, obtained in that round."""
+        row: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        row["sitemaps"] = list(self.sitemaps)
+        row["round"] = round
+        return row
+
+    def valid(self, now: datetime) -> bool:
+        """It may still be used at `now` (planning time) without asking again."""
+        return now < self.valid_until
+
+    @property
+    def rules(self) -> Rules:
+        """The rules, read once for equal texts."""
+        return _rules(self.text, robots_url(self.origin))
+
+    def verdict(self, agent: str, url: str) -> Verdict:
+        """May `agent` ask for `url` of this origin? An unreachable file allows nothing but itself."""
+        if self.how == "unreachable":
+            return Verdict(url == robots_url(self.origin), "unreachable")
+        return self.rules.verdict(agent, url)
+
+    def crawl_delay(self, agent: str) -> float | None:
+        """Seconds between requests that the agent's group asks for."""
+        return self.rules.crawl_delay(agent)
+
+
+@lru_cache(maxsize=4_096)
+def _rules(text: str, base: str) -> Rules:
+    return _read(text, base)
+
+
+def robots_url(origin: str) -> str:
+    """Where the robots.txt of an origin lies."""
+    return origin + "/robots.txt"
+
+
+def obtained(
+    origin: str,
+    *,
+    outcome: Outcome,
+    status: int | None,
+    body: bytes | None,
+    cache_control: str | None = None,
+    retry_after_s: float | None = None,
+    previous: RobotsCopy | None,
+    now: datetime,
+    policy: Robots,
+) -> RobotsCopy:
+    """The copy that follows from the last answer of the chain that began at `origin`/robots.txt.
+
+    2xx: fetched. 4xx and redirects that lead nowhere: unavailable, everything allowed. 429, 5xx and network
+    faults: the last good copy while it is at most `policy.last_good` old (last_good), else unreachable. 304:
+    the previous copy, valid anew. `now` is planning time; `cache_control` and `retry_after_s` are headers of
+    that answer.
+    """
+    if outcome is Outcome.NOT_MODIFIED and previous is not None and previous.how in ("fetched", "last_good"):
+        fresh = now + _lifetime(cache_control, policy)
+        return replace(previous, fetched_at=now, valid_until=fresh, status=status, how="fetched")
+    if outcome in _FETCHED and body is not None:
+        text = decode(body, policy.bytes)
+        return RobotsCopy(
+            origin=origin,
+            version=sha256(f"{origin}\n{text}".encode()).hexdigest()[:16],
+            fetched_at=now,
+            valid_until=now + _lifetime(cache_control, policy),
+            status=status,
+            how="fetched",
+            body_hash=sha256(body).hexdigest(),
+            text=text,
+            sitemaps=_rules(text, robots_url(origin)).sitemaps,
+        )
+    if outcome in _UNAVAILABLE:
+        return _without_text(
+            origin, "unavailable", outcome, status, now, now + _lifetime(cache_control, policy)
+        )
+    again = now + max(UNREACHABLE_VALID, min(timedelta(seconds=min(retry_after_s or 0, 1e9)), policy.valid))
+    good = previous is not None and previous.how in ("fetched", "last_good")
+    if good and previous is not None and now - previous.fetched_at <= policy.last_good:
+        return replace(previous, valid_until=again, status=status, how="last_good")
+    return _without_text(origin, "unreachable", outcome, status, now, again)
+
+
+def _without_text(
+    origin: str, how: str, outcome: Outcome, status: int | None, now: datetime, until: datetime
+) -> RobotsCopy:
+    return RobotsCopy(
+        origin=origin,
+        version=f"{how}:{status or outcome}",
+        fetched_at=now,
+        valid_until=until,
+        status=status,
+        how=how,
+        body_hash=None,
+        text="",
+        sitemaps=(),
+    )
+
+
+_MAX_AGE: Final = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?([0-9]{1,9})", re.IGNORECASE)
+_NO_CACHE: Final = re.compile(r"(?:^|[\s,])(?:no-cache|no-store)(?:$|[\s,])", re.IGNORECASE)
+
+
+def _lifetime(cache_control: str | None, policy: Robots) -> timedelta:
+    """RFC 9309 2.4: standard cache control, at most `policy.valid`."""
+    if cache_control is None:
+        return policy.valid
+    if _NO_CACHE.search(cache_control):
+        return SHORTEST_VALID
+    found = _MAX_AGE.search(cache_control)
+    if found is None:
+        return policy.valid
+    return min(max(timedelta(seconds=int(found[1])), SHORTEST_VALID), policy.valid)

@@ -1,0 +1,307 @@
+"""robots.txt: against outside rows, and the copy a lake keeps."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tarfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawl import schema
+from crawl.outcomes import Outcome, from_status
+from crawl.policy import Robots
+from crawl.robots import RobotsCopy, Verdict, obtained, parse, robots_url
+from crawl.url import origin as origin_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ORIGIN = "http://a.test"
+
+
+def rows(cases: Path, name: str) -> list[dict[str, Any]]:
+    with (cases / "robots" / name).open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def body(row: dict[str, Any]) -> bytes:
+    if "robots_txt_b64" in row:
+        return base64.b64decode(row["robots_txt_b64"])
+    return str(row["robots_txt"]).encode("utf-8", "surrogatepass")
+
+
+# --- outside rows ---
+
+
+def test_the_shared_rows_of_rfc_9309_are_met(cases: Path) -> None:
+    wrong = {
+        row["id"]
+        for row in rows(cases, "allow.jsonl")
+        if parse(body(row)).verdict(row["user_agent"], row["url"]).allowed != row["allowed"]
+    }
+    assert wrong == set()
+
+
+def test_where_peers_differ_we_follow_the_recommendation(cases: Path) -> None:
+    wrong = []
+    for row in rows(cases, "peer_specific.jsonl"):
+        got = parse(body(row)).verdict(row["user_agent"], row["url"]).allowed
+        if row["recommended"].startswith("lenient: disallow") and got:
+            wrong.append((row["id"], row["feature"]))
+        if row["recommended"] == "RFC" and got != row["rfc9309_allowed"]:
+            wrong.append((row["id"], row["feature"]))
+    assert wrong == []
+
+
+def test_crawl_delays_and_sitemaps_of_the_shared_rows(cases: Path) -> None:
+    wrong = []
+    for row in rows(cases, "meta.jsonl"):
+        rules = parse(body(row), row.get("robots_url"))
+        if "crawl_delay" in row and not row.get("unspecified"):
+            got = rules.crawl_delay(row["user_agent"])
+            if got != row["crawl_delay"]:
+                wrong.append((row["id"], got, row["crawl_delay"]))
+        if "sitemaps" in row and list(rules.sitemaps) != row["sitemaps"]:
+            wrong.append((row["id"], rules.sitemaps, row["sitemaps"]))
+    assert wrong == []
+
+
+def test_real_files_are_decided_as_two_parsers_decide_them(cases: Path) -> None:
+    wanted = rows(cases, "corpus/decisions.jsonl")
+    names = {row["file"] for row in wanted}
+    texts = {}
+    with tarfile.open(cases / "robots" / "corpus" / "robots_files.tar.gz") as archive:
+        for member in archive:
+            name = member.name.rpartition("/")[2]
+            if name in names and (file := archive.extractfile(member)) is not None:
+                texts[name] = parse(file.read())
+    assert set(texts) == names
+    wrong = [r for r in wanted if texts[r["file"]].verdict(r["user_agent"], r["url"]).allowed != r["allowed"]]
+    assert wrong == []
+
+
+def test_a_crawl_delay_ends_no_group(cases: Path) -> None:
+    wanted = rows(cases, "corpus/disagreements.jsonl")
+    texts = {}
+    with tarfile.open(cases / "robots" / "corpus" / "robots_files.tar.gz") as archive:
+        for member in archive:
+            name = member.name.rpartition("/")[2]
+            if name in {r["file"] for r in wanted} and (file := archive.extractfile(member)) is not None:
+                texts[name] = parse(file.read())
+    for row in wanted:
+        got = texts[row["file"]].verdict(row["user_agent"], row["url"]).allowed
+        assert got == row["rfc9309_allowed"], row
+
+
+def test_huge_files_are_read_up_to_the_limit(cases: Path) -> None:
+    for row in rows(cases, "generated_large.jsonl"):
+        made = row["robots_txt_gen"]
+        text = made["head"]
+        text += (
+            made["pad_line"] * -(-(made["pad_until_bytes"] - len(text)) // len(made["pad_line"]))
+            + made["tail"]
+        )
+        got = parse(text.encode()).verdict(row["user_agent"], row["url"]).allowed
+        assert row["allowed"] in (None, got), row["id"]
+
+
+def test_an_answer_decides_as_rfc_9309_says(cases: Path) -> None:
+    seen = 0
+    for row in rows(cases, "fetch_status.jsonl"):
+        sends, decision = row["server_sends"], row["expected"].get("decision")
+        if decision is None or "status" not in sends or row["id"] == "robs-redir-noloc":
+            continue
+        seen += 1
+        content = (
+            base64.b64decode(sends["body_b64"]) if "body_b64" in sends else sends.get("body", "").encode()
+        )
+        copy = answer(status=sends["status"], body=content)
+        assert copy.verdict("x", ORIGIN + "/p").allowed == (decision == "allow_all"), row
+        assert (copy.how == "unreachable") == (decision != "allow_all"), row
+    assert seen > 10
+
+
+def test_a_robots_url_is_of_the_origin(cases: Path) -> None:
+    for row in rows(cases, "fetch_status.jsonl"):
+        if "robots_url" in row["expected"] and "page" in row["server_sends"]["note"]:
+            page = row["server_sends"]["note"].removesuffix(" page")
+            assert robots_url(origin_of(page)) == row["expected"]["robots_url"]
+
+
+# --- reading ---
+
+
+def test_a_verdict_names_the_deciding_line() -> None:
+    rules = parse(
+        b"# hello\nUser-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*.pdf$\n\nUser-agent: x\nDisallow: /x\n"
+    )
+    assert rules.verdict("bot", "http://a.test/a/c") == Verdict(False, "Disallow: /a", 3)
+    assert rules.verdict("bot", "http://a.test/a/b/c") == Verdict(True, "Allow: /a/b", 4)
+    assert rules.verdict("bot", "http://a.test/z.pdf") == Verdict(False, "Disallow: /*.pdf$", 5)
+    assert rules.verdict("bot", "http://a.test/") == Verdict(True)
+    assert rules.verdict("X/1.0", "http://a.test/a") == Verdict(True)
+    assert rules.verdict("x", "http://a.test/x?y") == Verdict(False, "Disallow: /x", 8)
+
+
+def test_escapes_in_rule_and_url_are_compared_in_one_spelling() -> None:
+    rules = parse("User-agent: *\nDisallow: /%7eu\nDisallow: /é\n".encode())
+    assert rules.verdict("b", "http://a.test/~u/x") == Verdict(False, "Disallow: /%7eu", 2)
+    assert rules.verdict("b", "http://a.test/%C3%A9") == Verdict(False, "Disallow: /é", 3)
+
+
+def test_an_agents_own_group_hides_the_star_group() -> None:
+    rules = parse(b"User-agent: *\nDisallow: /\nCrawl-delay: 9\n\nUser-agent: Mine\nDisallow:\n")
+    assert rules.verdict("mine", "http://a.test/x").allowed
+    assert not rules.verdict("minelayer", "http://a.test/x").allowed
+    assert rules.crawl_delay("mine") is None
+    assert rules.crawl_delay("other") == 9.0
+
+
+def test_a_line_cut_by_the_limit_is_not_read() -> None:
+    text = b"User-agent: *\nDisallow: /private\n"
+    assert parse(text, limit=len(text) - 8).verdict("b", "http://a.test/pub").allowed
+    assert not parse(text + b"#", limit=len(text)).verdict("b", "http://a.test/private").allowed
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=100)
+def test_reading_never_fails(data: bytes) -> None:
+    rules = parse(data)
+    rules.verdict("bot", "http://a.test/x%zz?é")
+    rules.crawl_delay("bot")
+    assert all(s.startswith("http") for s in rules.sitemaps)
+
+
+_LINES = st.sampled_from(
+    [
+        "User-agent: *",
+        "User-agent: b",
+        "Disallow: /",
+        "Allow: /a",
+        "Disallow: /a*c$",
+        "Disallow:",
+        "Crawl-delay: 2",
+        "x",
+        "",
+    ]
+)
+
+
+@given(st.lists(_LINES, max_size=12), st.sampled_from(["/", "/a", "/abc", "/b?a=c"]))
+@settings(max_examples=100)
+def test_a_denial_always_names_its_line(lines: list[str], path: str) -> None:
+    verdict = parse("\n".join(lines).encode()).verdict("b", "http://a.test" + path)
+    if not verdict.allowed:
+        assert verdict.line is not None
+        assert lines[verdict.line - 1] == verdict.rule
+
+
+# --- the copy ---
+
+
+def answer(
+    *,
+    status: int | None = None,
+    outcome: Outcome | None = None,
+    body: bytes | None = b"",
+    previous: RobotsCopy | None = None,
+    now: datetime = NOW,
+    cache_control: str | None = None,
+    retry_after_s: float | None = None,
+) -> RobotsCopy:
+    if outcome is None:
+        assert status is not None
+        outcome = from_status(status)
+    return obtained(
+        ORIGIN,
+        outcome=outcome,
+        status=status,
+        body=body,
+        cache_control=cache_control,
+        retry_after_s=retry_after_s,
+        previous=previous,
+        now=now,
+        policy=Robots(),
+    )
+
+
+DENY = b"User-agent: *\nDisallow: /private\nSitemap: /s.xml\n"
+
+
+def test_a_fetched_copy_holds_a_day_and_names_its_text() -> None:
+    copy = answer(status=200, body=DENY)
+    assert (copy.how, copy.valid_until - NOW) == ("fetched", timedelta(hours=24))
+    assert copy.valid(NOW + timedelta(hours=23))
+    assert not copy.valid(NOW + timedelta(hours=24))
+    assert copy.sitemaps == ("http://a.test/s.xml",)
+    assert not copy.verdict("b", ORIGIN + "/private/x").allowed
+    assert copy.version == answer(status=200, body=DENY, now=NOW + timedelta(1)).version
+    assert copy.version != answer(status=200, body=DENY + b"\nAllow: /x").version
+
+
+def test_an_origin_may_shorten_but_not_stretch_its_copy() -> None:
+    def life(value: str) -> timedelta:
+        return answer(status=200, body=DENY, cache_control=value).valid_until - NOW
+
+    assert life("public, max-age=3600") == timedelta(hours=1)
+    assert life("max-age=999999999") == timedelta(hours=24)
+    assert life("no-store") == timedelta(minutes=10)
+    assert life("max-age=0") == timedelta(minutes=10)
+    assert life("nonsense") == timedelta(hours=24)
+
+
+def test_the_last_good_copy_stands_in_for_thirty_days() -> None:
+    good = answer(status=200, body=DENY)
+    later = NOW + timedelta(days=29)
+    stale = answer(status=503, previous=good, now=later)
+    assert (stale.how, stale.text, stale.version, stale.fetched_at) == (
+        "last_good",
+        good.text,
+        good.version,
+        NOW,
+    )
+    assert not stale.verdict("b", ORIGIN + "/private").allowed
+    assert stale.verdict("b", ORIGIN + "/x").allowed
+    assert stale.valid_until - later == timedelta(minutes=10)
+    gone = answer(outcome=Outcome.REFUSED, body=None, previous=stale, now=NOW + timedelta(days=31))
+    assert (gone.how, gone.version) == ("unreachable", "unreachable:REFUSED")
+    assert not gone.verdict("b", ORIGIN + "/x").allowed
+    assert gone.verdict("b", ORIGIN + "/robots.txt").allowed
+
+
+def test_an_unreachable_origin_is_left_alone_as_long_as_it_asks_up_to_a_day() -> None:
+    assert answer(status=429, retry_after_s=3600).valid_until - NOW == timedelta(hours=1)
+    assert answer(status=503, retry_after_s=1e12).valid_until - NOW == timedelta(hours=24)
+
+
+def test_a_304_renews_the_previous_copy_and_means_nothing_without_one() -> None:
+    good = answer(status=200, body=DENY)
+    later = NOW + timedelta(days=2)
+    renewed = answer(status=304, body=None, previous=good, now=later)
+    assert (renewed.how, renewed.fetched_at, renewed.version) == ("fetched", later, good.version)
+    assert answer(status=304, body=None).how == "unreachable"
+
+
+def test_redirects_that_lead_nowhere_leave_everything_allowed() -> None:
+    for outcome in (Outcome.TOO_MANY_REDIRECTS, Outcome.BAD_REDIRECT, Outcome.REDIRECT_LOOP):
+        copy = answer(outcome=outcome, status=302)
+        assert copy.how == "unavailable"
+        assert copy.verdict("b", ORIGIN + "/x").allowed
+
+
+def test_every_outcome_gives_a_copy() -> None:
+    for outcome in Outcome:
+        assert answer(outcome=outcome, body=None).how in ("fetched", "unavailable", "unreachable")
+
+
+def test_a_copy_is_a_row_of_the_table() -> None:
+    copy = answer(status=200, body=DENY)
+    row = copy.to_row(7)
+    assert set(row) == set(schema.ROBOTS.names)
+    assert RobotsCopy.from_row(row) == copy
+    with pytest.raises(KeyError):
+        RobotsCopy.from_row({})
