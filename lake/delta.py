@@ -1,10 +1,11 @@
 """The Delta logs: open at a version, list files, commit once. The only importer of deltalake.
 
-What always holds: a commit is decided and made on one handle (`decide` sees the handle's state, and nothing is
-rebased: any rival commit in between sends us back to decide again); every commit carries a random id, so that a
-conflict won by our own id is recognised as success whose answer was lost; every commit carries an app id, so that a
-retried request can never land twice. Errors are LakeError (storage) or Conflict (somebody else was first).
-It knows no table by name and writes no data file. Handles are never kept: one is stale after its own commit.
+What always holds: a commit is decided and made on one handle (`decide` sees the handle's state, and nothing
+is rebased: any rival commit in between sends us back to decide again); every commit carries a random id, so
+that a conflict won by our own id is recognised as success whose answer was lost; every commit carries an app
+id, so that a retried request can never land twice. Errors are LakeError (storage) or Conflict (somebody else
+was first). It knows no table by name and writes no data file. Handles are never kept: one is stale after its
+own commit.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Head:
 
     def live(self) -> frozenset[str]:
         """Paths of the files of this version, relative to the table's folder."""
-        return frozenset(pa.table(self._table.get_add_actions(flatten=True))["path"].to_pylist())
+        return frozenset(map(str, pa.table(self._table.get_add_actions(flatten=True))["path"].to_pylist()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +96,8 @@ def create(
 ) -> None:
     """Make an empty table; one that is there stays as it is. Column comments go into the Delta schema.
 
-    `stats`: the columns for which every file carries statistics. Logs are never cut on a schedule: what a kept round
-    pins must stay readable, so upkeep alone removes old versions.
+    `stats`: the columns for which every file carries statistics. Logs are never cut on a schedule: what a
+    kept round pins must stay readable, so upkeep alone removes old versions.
     """
     if exists(store, table):
         return
@@ -123,10 +124,9 @@ def create(
 
 def exists(store: Store, table: str) -> bool:
     """Is there a table of this name?"""
-    try:
-        return bool(DeltaTable.is_deltatable(store.url(table), _options(store)))
-    except (DeltaError, OSError) as error:
-        raise advice(store.root, f"look for table {table}", error) from error
+    # deltalake's own is_deltatable waits for the server while holding the interpreter
+    log = f"{table}/_delta_log"
+    return store.exists(f"{log}/{0:020d}.json") or store.exists(f"{log}/_last_checkpoint")
 
 
 def handle(store: Store, table: str, at: int | None = None) -> DeltaTable:
@@ -146,8 +146,10 @@ def version(store: Store, table: str) -> int:
 
 
 def app_version(store: Store, table: str, app: str) -> int:
-    """Newest version an app id has committed to a table; 0 before the first. For looking only: to act on it,
-    decide inside `commit_if`."""
+    """Newest version an app id has committed to a table; 0 before the first.
+
+    For looking only: to act on it, decide inside `commit_if`.
+    """
     return Head(handle(store, table)).app(app)
 
 
@@ -155,7 +157,7 @@ def files(store: Store, table: str, version: int | None = None) -> list[FileEntr
     """Files of a table at a version (None: newest), sorted by path, with their statistics."""
     actions = pa.table(handle(store, table, version).get_add_actions(flatten=True))
     names = actions.column_names
-    columns = {name: actions[name].to_pylist() for name in names}
+    columns: dict[str, list[Any]] = {name: actions[name].to_pylist() for name in names}
     found = []
     for i in range(actions.num_rows):
 
@@ -171,7 +173,9 @@ def files(store: Store, table: str, version: int | None = None) -> list[FileEntr
                 size=columns["size_bytes"][i],
                 rows=-1 if rows is None else rows,
                 partition={name: str(value) for name, value in part("partition.").items()},
-                stats=stats_json(-1 if rows is None else rows, part("min."), part("max."), part("null_count.")),
+                stats=stats_json(
+                    -1 if rows is None else rows, part("min."), part("max."), part("null_count.")
+                ),
             )
         )
     return sorted(found, key=lambda entry: entry.path)
@@ -180,10 +184,10 @@ def files(store: Store, table: str, version: int | None = None) -> list[FileEntr
 def commit_if(store: Store, table: str, decide: Callable[[Head], Intent | None]) -> int | None:
     """Decide and commit on one handle; on a conflict decide again on a fresh one.
 
-    `decide` returns the commit to make, or None when there is nothing to do, or raises. It may be called several
-    times. Returns the Delta version we committed, or None. Raises Conflict when an input of a rewrite is gone or rivals
-    kept winning, LakeError when storage fails (then, and only then, it is unknown whether the commit landed; its app id
-    tells whoever comes next).
+    `decide` returns the commit to make, or None when there is nothing to do, or raises. It may be called
+    several times. Returns the Delta version we committed, or None. Raises Conflict when an input of a rewrite
+    is gone or rivals kept winning, LakeError when storage fails (then, and only then, it is unknown whether
+    the commit landed; its app id tells whoever comes next).
     """
     for attempt in range(_TRIES):
         table_handle = handle(store, table)
@@ -201,10 +205,12 @@ def commit_if(store: Store, table: str, decide: Callable[[Head], Intent | None])
                 return landed
             if not _is_conflict(error):
                 raise advice(store.root, f"commit to table {table}", error) from error
-            time.sleep(random.random() * min(0.5, 0.01 * (1 + attempt)))  # noqa: S311 - only spreads rivals
+            time.sleep(random.random() * min(0.5, 0.01 * (1 + attempt)))
             continue
         return head.version + 1  # nothing is rebased: a commit lands next to its handle or not at all
-    raise Conflict(f"table {table} in {store.root} changes faster than we can commit: run again when others are done")
+    raise Conflict(
+        f"table {table} in {store.root} changes faster than we can commit: run again when others are done"
+    )
 
 
 def commit(
@@ -220,8 +226,8 @@ def commit(
 ) -> int:
     """Commit files under an app id, once. Returns the Delta version that holds them.
 
-    `app_version` None takes the next one (not idempotent over calls). With a number, a table where this app id has
-    already committed it, or a higher one, is left as it is and the version of that commit is returned.
+    `app_version` None takes the next one (not idempotent over calls). With a number, a table where this app
+    id has already committed it, or a higher one, is left as it is and the version of that commit is returned.
     Raises Conflict when a file to remove is no longer live, LakeError.
     """
 
@@ -230,7 +236,9 @@ def commit(
         if app_version is not None and newest >= app_version:
             return None
         number = newest + 1 if app_version is None else app_version
-        return Intent(apps={app: number}, adds=adds, removes=removes, metadata=metadata or {}, rewrite=rewrite)
+        return Intent(
+            apps={app: number}, adds=adds, removes=removes, metadata=metadata or {}, rewrite=rewrite
+        )
 
     made = commit_if(store, table, decide)
     if made is not None:
@@ -240,16 +248,16 @@ def commit(
 
 
 def tagged(store: Store, table: str, app: str, app_version: int | None = None) -> Tagged | None:
-    """The newest commit under an app id (with that version, if given); None if the log no longer, or never, has it."""
+    """The newest commit under an app id (with that version, if given); None if the log has none."""
     for number, actions in _log_backwards(store, table, version(store, table)):
         apps = {a["txn"]["appId"]: int(a["txn"]["version"]) for a in actions if "txn" in a}
         if app in apps and app_version in (None, apps[app]):
-            info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+            info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
             return Tagged(version=number, apps=apps, metadata=info)
     return None
 
 
-def _commented(column: pa.Field) -> pa.Field:
+def _commented(column: pa.Field[Any]) -> pa.Field[Any]:
     comment = (column.metadata or {}).get(b"comment")
     return column.with_metadata({"comment": comment}) if comment else column.remove_metadata()
 
@@ -265,7 +273,9 @@ def _check(head: Head, table: str, intent: Intent) -> None:
         live = head.live()
         gone = [entry.path for entry in intent.removes if entry.path not in live]
         if gone:
-            raise Conflict(f"{table}: somebody else has rewritten {gone[0]} (and {len(gone) - 1} more): plan again")
+            raise Conflict(
+                f"{table}: somebody else has rewritten {gone[0]} (and {len(gone) - 1} more): plan again"
+            )
 
 
 def _write(table: DeltaTable, intent: Intent, commit_id: str) -> None:

@@ -1,9 +1,8 @@
 """A data file as the Delta log knows it: where it lies, how large it is, and what its columns span.
 
-What always holds: an entry is plain values and survives JSON; its statistics have a minimum, a maximum and a null
-count for exactly the columns its table promises (a column wholly null has its null count alone), exact to the
-microsecond and never cut short, since a reader drops a file on their word.
-It reads no file.
+What always holds: an entry is plain values and survives JSON; its statistics have a minimum, a maximum and a
+null count for exactly the columns its table promises (a column wholly null has its null count alone), exact
+to the microsecond and never cut short, since a reader drops a file on their word. It reads no file.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class FileEntry:
         return self.path.rsplit("/", 1)[-1]
 
     def bounds(self, column: str) -> tuple[Any, Any] | None:
-        """(smallest, largest) value as JSON has it: int or str; None where nothing is known or all are null."""
+        """(smallest, largest) value as JSON has it, int or str; None where none is known or all are null."""
         stats = json.loads(self.stats)
         low = stats.get("minValues", {}).get(column)
         high = stats.get("maxValues", {}).get(column)
@@ -100,7 +99,7 @@ def stats_json(rows: int, low: Mapping[str, Any], high: Mapping[str, Any], nulls
 
 
 def _plain(value: Any) -> int | str:
-    """A value as the Delta protocol writes it. Full microseconds: a maximum cut to milliseconds would lose rows."""
+    """A value as Delta writes it, to the microsecond: a maximum cut to milliseconds loses rows."""
     if isinstance(value, datetime):
         return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
     if isinstance(value, date):

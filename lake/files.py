@@ -1,7 +1,7 @@
-"""Data files: rows in, a file in its final place and its log entry out. Nothing here is visible until committed.
+"""Data files: rows in, a file in its final place and its log entry out. Nothing is visible until committed.
 
-What always holds: a file has exactly its table's columns and types, no null where the table allows none, rows in the
-table's order (checked, not sorted), the promised statistics, and a name that was never used before.
+What always holds: a file has exactly its table's columns and types, no null where the table allows none, rows
+in the table's order (checked, not sorted), the promised statistics, and a name that was never used before.
 Work files (`write_work`) are plain Parquet of any columns, for what passes between the stages of one round.
 """
 
@@ -30,11 +30,13 @@ ROW_GROUP: Final = 131_072
 #: Arrow bytes a row group may hold: tables of texts and bodies get fewer rows
 _GROUP_BYTES: Final = 64 << 20
 #: texts whose values rarely repeat: a dictionary only costs; statistics of them help nobody
-_WIDE: Final = frozenset(
-    "url discovered_url target_url next_url canonical_hint text title description bytes minhash etag response_headers"
-    " content_hash body_hash event_id example settings counts versions plan actual anchor last_error sitemaps addresses"
-    .split()
-)
+# fmt: off
+_WIDE: Final = frozenset({
+    "url", "discovered_url", "target_url", "next_url", "canonical_hint", "text", "title", "description",
+    "anchor", "bytes", "minhash", "etag", "response_headers", "content_hash", "body_hash", "event_id",
+    "example", "settings", "counts", "versions", "plan", "actual", "last_error", "sitemaps", "addresses",
+})
+# fmt: on
 
 
 def new_name(round_number: int = 0) -> str:
@@ -47,9 +49,9 @@ def write(
 ) -> FileEntry:
     """Write rows as one file of a table, in its final place.
 
-    `rows`: the table's columns in any order (`day` may be left out); sorted as the table wants it. `day`: the partition;
-    without it, the one day in the column `day`. Raises UsageError for no rows, wrong columns, nulls where none may be,
-    or rows out of order; LakeError for storage.
+    `rows`: the table's columns in any order (`day` may be left out); sorted as the table wants it. `day`: the
+    partition; without it, the one day in the column `day`. Raises UsageError for no rows, wrong columns,
+    nulls where none may be, or rows out of order; LakeError for storage.
     """
     if not rows.num_rows:
         raise UsageError(f"{table}: no rows to write; leave the file out")
@@ -194,7 +196,7 @@ def read(store: Store, entry: FileEntry, columns: Sequence[str] | None = None) -
 
 
 def write_work(store: Store, path: str, table: pa.Table) -> int:
-    """Write any rows as a Parquet file under a path of the caller's. Replaces what is there. Returns its bytes."""
+    """Write any rows as a Parquet file under a path, replacing what is there. Returns its bytes."""
     output = store.open_write(path)
     done = False
     try:
@@ -224,7 +226,11 @@ def read_work(store: Store, path: str, columns: Sequence[str] | None = None) -> 
 
 def _parquet(sink: pa.NativeFile, columns: pa.Schema, sort: Sequence[str]) -> pq.ParquetWriter:
     keys = [f.name for f in columns if f.type == pa.int64()]
-    plain = {*keys, *(n for n in columns.names if n in _WIDE), *(f.name for f in columns if f.type == pa.float64())}
+    plain = {
+        *keys,
+        *(n for n in columns.names if n in _WIDE),
+        *(f.name for f in columns if f.type == pa.float64()),
+    }
     codecs: dict[str, str] = {n: "NONE" if n == "bytes" else "ZSTD" for n in columns.names}
     leaves = {f.name: f"{f.name}.list.element" if pa.types.is_list(f.type) else f.name for f in columns}
     options: dict[str, Any] = {

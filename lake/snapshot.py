@@ -1,8 +1,8 @@
 """A lake as one round left it: a Delta version for every table, taken from `rounds`.
 
-What always holds: a snapshot never mixes rounds. Tables that commands write between rounds (seeds, suppressions,
-audit) and `rounds` itself are taken as they are now by `latest`, and as the round had them by `at`.
-It opens no data but the rows of `rounds`.
+What always holds: a snapshot never mixes rounds. Tables that commands write between rounds (seeds,
+suppressions, audit) and `rounds` itself are taken as they are now by `latest`, and as the round had them by
+`at`. It opens no data but the rows of `rounds`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from crawl.errors import UsageError
 from lake import delta
@@ -56,7 +57,9 @@ class Snapshot:
 def heads(store: Store, tables: tuple[str, ...] = tuple(SPECS)) -> dict[str, int]:
     """Newest version of each table that exists."""
     with ThreadPoolExecutor(8) as pool:
-        found = pool.map(lambda table: delta.version(store, table) if delta.exists(store, table) else None, tables)
+        found = pool.map(
+            lambda table: delta.version(store, table) if delta.exists(store, table) else None, tables
+        )
         return {table: number for table, number in zip(tables, found, strict=True) if number is not None}
 
 
@@ -69,7 +72,7 @@ def entries(store: Store, round_number: int | None = None) -> pa.Table:
             wanted.append(read(store, entry))
     rows = pa.concat_tables(wanted) if wanted else SPECS["rounds"].stored.empty_table()
     if round_number is not None:
-        rows = rows.filter(pa.compute.equal(rows["round"], round_number))
+        rows = rows.filter(pc.equal(rows["round"], pa.scalar(round_number, pa.int64())))
     return rows.sort_by([("round", "ascending"), ("committed_at", "ascending")])
 
 
@@ -99,5 +102,3 @@ def at(store: Store, round_number: int) -> Snapshot:
         raise UsageError(f"no round {round_number} in {store.root}: {known}")
     versions = {**json.loads(rows[-1]["versions"]), **heads(store, ("rounds",))}
     return Snapshot(store, versions, round_number)
-
-

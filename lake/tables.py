@@ -1,10 +1,10 @@
 """How each table lies in the lake: partition, order of rows, columns with statistics, and what it is for.
 
-What always holds: every table is created with exactly the statistics columns named here, and every file written by
-`lake.files` carries them. A reader that meets a column with statistics in some files only returns no rows for it,
-silently; so the list never depends on a file. Left out are booleans, lists, bytes, floats (NaN has no place in an order)
-and texts of unbounded length (URLs, titles, headers): a cut maximum would hide rows, a full one would swell the log.
-Columns and their meaning are `crawl.schema`'s.
+What always holds: every table is created with exactly the statistics columns named here, and every file
+written by `lake.files` carries them. A reader that meets a column with statistics in some files only returns
+no rows for it, silently; so the list never depends on a file. Left out are booleans, lists, bytes, floats
+(NaN has no place in an order) and texts of unbounded length (URLs, titles, headers): a cut maximum would hide
+rows, a full one would swell the log. Columns and their meaning are `crawl.schema`'s.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Spec:
 
     @property
     def stored(self) -> pa.Schema:
-        """Columns inside the files: all but the partition, which Delta and readers take from the folder's name."""
+        """Columns inside the files: all but the partition, which readers take from the log or the folder."""
         return pa.schema([f for f in self.schema if f.name not in self.partition])
 
 
@@ -53,12 +53,20 @@ _LAYOUT: Final[Mapping[str, tuple[str, str, str]]] = {
     "seeds": ("", "url_key kind added_at verdict", "What the operator asked to crawl."),
     "seen": (
         "url_key",
-        "url_key host domain depth first_seen_at first_seen_round state http_status last_checked_at last_changed_at"
-        " document_key next_fetch_at round",
-        "Every known URL: whole rows, one per (url_key, round); the newest round wins. Files are runs sorted by url_key.",
+        "url_key host domain depth first_seen_at first_seen_round state http_status last_checked_at"
+        " last_changed_at document_key next_fetch_at round",
+        "Every known URL: whole rows, one per (url_key, round), the newest wins; runs sorted by url_key.",
     ),
-    "signals": ("url_key", "url_key round", "In-links and best depth of known URLs: sum over rounds by url_key."),
-    "frontier": ("group position", "round group url_key host", "What each round planned, in order, and what it cut."),
+    "signals": (
+        "url_key",
+        "url_key round",
+        "In-links and best depth of known URLs: sum over rounds by url_key.",
+    ),
+    "frontier": (
+        "group position",
+        "round group url_key host",
+        "What each round planned, in order, and what it cut.",
+    ),
     "fetches": (
         "",
         "round kind url_key host domain group started_at finished_at status outcome",
@@ -66,15 +74,31 @@ _LAYOUT: Final[Mapping[str, tuple[str, str, str]]] = {
     ),
     "bodies": ("", "round body_hash length first_url_key", "Bodies by SHA-256, compressed with zstd."),
     "documents": ("document_key", "round document_key first_url_key", "One row per distinct text."),
-    "links": ("target_key", "round source_key target_key target_domain", "Links found, sorted by target in each file."),
+    "links": (
+        "target_key",
+        "round source_key target_key target_domain",
+        "Links found, sorted by target in each file.",
+    ),
     "rejects": ("", "round stage reason host", "What was left out, refused or dropped, counted by reason."),
     "clusters": ("", "round url_key document_key head_key", "Near-duplicate labels."),
-    "hosts": ("host_key", "host_key host domain next_allowed_at round", "State of each host; the newest round wins."),
+    "hosts": (
+        "host_key",
+        "host_key host domain next_allowed_at round",
+        "State of each host; the newest round wins.",
+    ),
     "robots": ("", "round origin fetched_at valid_until how", "Every robots.txt copy obtained."),
-    "outbox": ("", "round kind url_key document_key created_at", "Events for an indexer: new, changed, deleted."),
+    "outbox": (
+        "",
+        "round kind url_key document_key created_at",
+        "Events for an indexer: new, changed, deleted.",
+    ),
     "suppressions": ("", "kind requested_at", "Paused hosts and opt-outs."),
     "audit": ("", "at action", "Who did what by hand."),
-    "rounds": ("", "round kind committed_at fence", "One row per committed round and per upkeep, with all versions."),
+    "rounds": (
+        "",
+        "round kind committed_at fence",
+        "One row per committed round and per upkeep, with all versions.",
+    ),
 }
 
 
