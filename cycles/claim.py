@@ -160,15 +160,18 @@ class Lease:
         while not self._stop.wait(self._length / 5):
             try:
                 self._prove()
-            except Exception:  # noqa: BLE001, S112  # any storage fault is no proof; the lease lapses if they go on
+            except Exception:  # noqa: BLE001  # any storage fault is no proof; the lease lapses if they go on
                 continue
 
     def _prove(self) -> bool:
         """One look. True when it proved both: our claim is the newest, and the driver lives."""
         at = boottime()
-        newest = _claims(self._work, self._mine.group)[-1]
-        if newest != self._mine:
-            self.lost = f"attempt {newest.fence}.{newest.attempt} owns group {self._mine.group} now"
+        claims = _claims(self._work, self._mine.group)
+        if not claims:
+            self.lost = f"the work area of round {self._work.round} was swept: the round is over"
+            return False
+        if claims[-1] != self._mine:
+            self.lost = f"attempt {claims[-1].fence}.{claims[-1].attempt} owns group {self._mine.group} now"
             return False
         beat = read_beat(self._work.store, self._token)
         if beat is None or beat["state"] != "running":

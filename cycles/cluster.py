@@ -23,6 +23,9 @@ __all__ = ["FETCH", "cluster", "default_workers", "slots"]
 #: one unit a worker: a host group's fetch task takes it
 FETCH = "fetch"
 
+#: seconds until a scheduler that does not answer, or that no worker joins, is told
+_ANSWER, _JOIN = 10, 30
+
 _LOCAL = {
     # a worker that stopped (SIGSTOP, swapped out) is given up after this, and its task runs elsewhere
     "distributed.scheduler.worker-ttl": "30s",
@@ -38,7 +41,7 @@ class FetchSlots(WorkerPlugin):
 
     name = "crawl-fetch-slots"
 
-    async def setup(self, worker: Worker) -> None:  # type: ignore[override]  # may be a coroutine, says its docs
+    async def setup(self, worker: Worker) -> None:
         """Called by Dask on each worker, those that join later too."""
         await worker.set_resources(**{FETCH: 1})
 
@@ -51,12 +54,13 @@ def default_workers() -> int:
 @contextmanager
 def cluster(scheduler: str | None, workers: int | None) -> Iterator[Client]:
     """A connected client. Raises ClusterError when there is no scheduler, or no worker joined it."""
+    _hush()
     if scheduler is None:
         with _local(workers or default_workers()) as client:
             yield client
         return
     try:
-        client = Client(scheduler, timeout="10s", set_as_default=False)
+        client = Client(scheduler, timeout=_ANSWER, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as exc:
         raise ClusterError(f"no Dask scheduler answers at {scheduler}: {exc}") from exc
     try:
@@ -66,9 +70,15 @@ def cluster(scheduler: str | None, workers: int | None) -> Iterator[Client]:
         client.close()
 
 
+def _hush() -> None:
+    """Dask's loggers print tracebacks of what we catch and tell in one line; each has a level of its own."""
+    below = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    for name in ("distributed", *below):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 @contextmanager
 def _local(workers: int) -> Iterator[Client]:
-    logging.getLogger("distributed").setLevel(logging.ERROR)
     with dask.config.set(_LOCAL), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Dask's own remarks on ports and diagnostics are not the user's concern
         try:
@@ -77,6 +87,8 @@ def _local(workers: int) -> Iterator[Client]:
                 threads_per_worker=2,
                 processes=True,
                 dashboard_address=None,
+                # any free port of loopback: two crawls on one machine shall not fight over Dask's default one
+                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                 silence_logs=logging.CRITICAL,
             )
         except (OSError, TimeoutError, RuntimeError) as exc:
@@ -88,10 +100,10 @@ def _local(workers: int) -> Iterator[Client]:
 
 def _ready(client: Client, name: str) -> None:
     try:
-        client.wait_for_workers(1, timeout=30)
+        client.wait_for_workers(1, timeout=_JOIN)
         client.register_plugin(FetchSlots())
     except (OSError, TimeoutError) as exc:
-        raise ClusterError(f"no worker joined {name} within 30 s; start one with `dask worker`") from exc
+        raise ClusterError(f"no worker joined {name} within {_JOIN} s; start one with `dask worker`") from exc
 
 
 def slots(client: Client) -> int:

@@ -75,7 +75,10 @@ def duration(text: object) -> timedelta:
     found = _DURATION.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise ValueError('a duration is a number with a unit (ms, s, m, h or d), like "10m"')
-    return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
+    try:
+        return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
+    except OverflowError as exc:
+        raise ValueError("a duration of more than a billion days is none") from exc
 
 
 def written(value: object) -> object:
@@ -158,16 +161,22 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, object]
         place = f"environment variable {variable}"
         if section not in _sections():
             raise _unknown(f"{section}.{name}", place)
-        found.setdefault(section, {})[name] = _check(section, name, _literal(text), place)
+        found.setdefault(section, {})[name] = _check(section, name, _literal(section, name, text), place)
     return found
 
 
-def _literal(text: str) -> object:
-    """The text as TOML where it is, else as it stands (so that quotes are optional)."""
+def _literal(section: str, name: str, text: str) -> object:
+    """The text as TOML where it is, else as it stands: quotes, and the brackets of a single item, are optional."""
+    wanted = get_type_hints(_sections()[section]).get(name)
     try:
-        return tomllib.loads(f"v = {text}")["v"]
+        given: object = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
-        return text
+        given = text
+    if wanted is str and not isinstance(given, str):
+        return text  # a name may look like a number
+    if getattr(wanted, "__origin__", None) is tuple and not isinstance(given, list):
+        return [given]
+    return given
 
 
 def load(text: str, environ: Mapping[str, str], place: str = "crawl.toml") -> Settings:
@@ -280,10 +289,7 @@ def set_key(text: str, key: str, value: str) -> str:
     if key not in _keys():
         raise _unknown(key, "crawl config set")
     section, name = key.split(".")
-    given = _literal(value)
-    wanted = get_type_hints(_sections()[section])[name]
-    if isinstance(given, str) and getattr(wanted, "__origin__", None) is tuple:
-        given = [given]  # one host, one domain: no need to write a list
+    given = _literal(section, name, value)
     _check(section, name, given, f"value for {key}")
     try:
         document = tomlkit.parse(text)
@@ -291,7 +297,7 @@ def set_key(text: str, key: str, value: str) -> str:
         raise SettingsError(f"crawl.toml is not valid TOML: {exc}") from exc
     if section not in document:
         document[section] = tomlkit.table()
-    document[section][name] = given  # type: ignore[index]  # tomlkit's items are typed as plain values
+    document[section][name] = given
     changed = tomlkit.dumps(document)
     load(changed, {})
     return changed

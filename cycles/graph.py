@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from distributed import Client, Future, KilledWorker, as_completed, get_worker
 from distributed.client import FutureCancelledError
-from distributed.comm import CommClosedError
+from distributed.comm.core import CommClosedError
 
 from crawl.errors import ClusterError
 from cycles.cluster import FETCH
@@ -31,17 +31,19 @@ _TICK: Final = 0.25
 def _lost(exc: Exception) -> ClusterError:
     if isinstance(exc, KilledWorker):
         return ClusterError(f"workers died again and again on one task ({exc}); run again to go on where it stopped")
-    return ClusterError(f"the cluster went away ({exc or type(exc).__name__}); run again to go on where it stopped")
+    return ClusterError(f"the cluster went away ({str(exc) or type(exc).__name__}); run again to go on where it stopped")
 
 
 def run_all(client: Client, work: Sequence[Work], progress: Callable[[int, int], None]) -> list[Any]:
     """Results in the order of `work`. Raises what a task raised, ClusterError when the cluster fails."""
     if not work:
         return []
-    results: dict[str, Any] = {}
+    results: dict[Any, Any] = {}
     try:
         futures = [client.submit(function, *args, pure=False) for function, args in work]
-        for future, result in as_completed(futures, with_results=True):
+        for future, result in as_completed(futures, loop=client.loop, with_results=True):
+            if future.cancelled():  # what happens when the connection is lost; the "result" is the error then
+                raise FutureCancelledError(future.key, "the connection to the scheduler was lost")
             results[future.key] = result
             progress(len(results), len(work))
         return [results[f.key] for f in futures]
@@ -93,11 +95,11 @@ def _drain(
     on_result: Callable[[Any], Sequence[Work]],
     tick: Callable[[], None],
 ) -> Iterator[Any]:
-    fetching: set[Future] = {
+    fetching: set[Future[Any]] = {
         client.submit(_announcing, function, topic, args, pure=False, resources={FETCH: 1})
         for function, args in work
     }
-    further: set[Future] = set()
+    further: set[Future[Any]] = set()
     while fetching or further:
         more: list[Work] = []
         try:

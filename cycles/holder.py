@@ -121,7 +121,7 @@ def lock_is_free(who: Who) -> bool:
     try:
         if os.read(file, 64).decode(errors="replace") != who.token:
             return False
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that ask at once must both be told
     except OSError:
         return False
     else:
@@ -153,8 +153,9 @@ class Heartbeat:
     def release(self) -> None:
         """Say that this driver is done, so that the next need not wait."""
         self._stop.set()
-        self._thread.join()
-        self._write("released")
+        if self._thread.ident is not None:  # else the first beat failed, and nobody believes that we live
+            self._thread.join()
+            self._write("released")
 
     def _write(self, state: str) -> None:
         self._beat += 1
@@ -172,8 +173,8 @@ class Heartbeat:
 
 def read_beat(store: Store, token: str) -> Mapping[str, Any] | None:
     """The last heartbeat of that driver; None where there is none (it never lived, or was swept)."""
-    path = heartbeat_path(token)
-    return json.loads(store.read(path)) if store.exists(path) else None
+    beat = store.get(heartbeat_path(token))
+    return json.loads(beat) if beat is not None else None
 
 
 def _await_free(

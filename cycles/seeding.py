@@ -67,12 +67,13 @@ def _text(path: Path) -> Iterator[Seed]:
         number = 0
         while line := lines.readline(MAX_LINE):
             number += 1
-            whole = line.endswith(b"\n") or len(line) < MAX_LINE
-            while not whole:  # skip the rest of a monster line, one bounded piece at a time
+            if line.endswith(b"\n") or len(line) < MAX_LINE:
+                yield from _line(number, line, first=number == 1)
+                continue
+            rest = line
+            while len(rest) == MAX_LINE and not rest.endswith(b"\n"):  # skip it, one bounded piece at a time
                 rest = lines.readline(MAX_LINE)
-                whole = rest.endswith(b"\n") or len(rest) < MAX_LINE
-                line = line[:200] + b"\n"
-            yield from _line(number, line, first=number == 1)
+            yield Seed(number, line[:200].decode(errors="replace"), broken="url_too_long")
 
 
 def _line(number: int, line: bytes, *, first: bool) -> Iterator[Seed]:
@@ -89,13 +90,24 @@ def _line(number: int, line: bytes, *, first: bool) -> Iterator[Seed]:
 def _csv(path: Path) -> Iterator[Seed]:
     with path.open("rb") as raw:
         rows = csv.DictReader(io.TextIOWrapper(raw, "utf-8-sig", errors="replace", newline=""))
-        if "url" not in (rows.fieldnames or ()):
+        if "url" not in _header(rows):
             raise UsageError(f"{path} has no column `url`; its first line must name the columns")
-        try:
-            for row in rows:
+        while True:
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as exc:  # the reader goes on with the line after
+                yield Seed(rows.line_num, str(exc), broken="csv_broken")
+            else:
                 yield _row(rows.line_num, row)
-        except csv.Error as exc:
-            raise UsageError(f"{path}, line {rows.line_num}: {exc}") from exc
+
+
+def _header(rows: csv.DictReader[str]) -> Sequence[str]:
+    try:
+        return rows.fieldnames or ()
+    except csv.Error:
+        return ()
 
 
 def _parquet(path: Path) -> Iterator[Seed]:
@@ -121,6 +133,8 @@ def _row(number: int, row: Mapping[str, Any]) -> Seed:
         broken = "priority_unknown"
     elif not text or "\ufffd" in text:
         broken = "not_utf8" if text else "url_empty"
+    elif "\n" in text or "\r" in text:
+        broken = "line_break"  # an unclosed quote swallowed lines; joined they might look like an address
     return Seed(number, text, kind if kind in KINDS else "page", priority, broken)
 
 

@@ -46,10 +46,11 @@ class Workspace:
     def read(self, *names: str) -> Any | None:
         """The JSON object of that name; None where there is none. Raises LakeError for a damaged one."""
         path = self.path(*names)
-        if not self.store.exists(path):
+        data = self.store.get(path)
+        if data is None:
             return None
         try:
-            return json.loads(self.store.read(path))
+            return json.loads(data)
         except ValueError as exc:
             raise LakeError(f"{path} is damaged ({exc}); move it away to have it made again") from exc
 

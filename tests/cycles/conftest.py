@@ -1,0 +1,34 @@
+"""Clusters for the tests that need one: starting one takes longer than most of them."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from distributed import Client
+
+from cycles.cluster import cluster
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[Client]:
+    """A client of two local workers, shared by all tests."""
+    with cluster(None, 2) as connected:
+        yield connected
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Address and process of a scheduler that nobody joined."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
+    place = ["--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen([*command, *place], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        yield f"tcp://127.0.0.1:{port}", process
+        process.kill()

@@ -1,0 +1,69 @@
+"""What a person sees of a running round."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from cycles import progress
+from cycles.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_line_tells_stage_pages_waiting_hosts_and_time_left() -> None:
+    shown = Progress(io.StringIO())
+    shown.stage(3, "fetch", planned=1000, expected_s=60)
+    shown.group(0, {"asked": 40, "waiting": {"delay": 3, "backoff": 1}})
+    shown.group(1, {"asked": 2, "waiting": {"delay": 2}})
+    shown.parsed(17)
+    line = shown.line()
+    assert "round 3: fetch" in line
+    assert "42 of 1,000 pages" in line
+    assert "pages/s" in line
+    assert "17 parsed" in line
+    assert "6 hosts waiting (5 delay, 1 backoff)" in line
+    assert "s left" in line
+
+
+def test_a_group_that_speaks_twice_counts_once() -> None:
+    shown = Progress(io.StringIO())
+    shown.stage(1, "fetch", planned=10)
+    shown.group(0, {"asked": 1})
+    shown.group(0, {"asked": 5})
+    assert "5 of 10 pages" in shown.line()
+
+
+def test_countable_steps_are_counted() -> None:
+    shown = Progress(io.StringIO())
+    shown.stage(1, "merge")
+    shown.steps(2, 5)
+    assert shown.line().endswith("2 of 5")
+
+
+def test_without_a_terminal_stages_are_lines_and_the_rest_is_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    shown = Progress(out)
+    shown.stage(1, "plan")
+    shown.stage(1, "fetch", planned=1200)
+    for _ in range(50):
+        shown.tick()
+    assert out.getvalue().splitlines() == ["round 1: plan", "round 1: fetch (1,200 URLs)"]
+    monkeypatch.setattr(progress, "QUIET", -1.0)
+    shown.tick()
+    assert len(out.getvalue().splitlines()) == 3
+
+
+def test_on_a_terminal_one_line_is_redrawn_and_notes_stay() -> None:
+    out = Terminal()
+    shown = Progress(out)
+    shown.stage(1, "fetch", planned=5)
+    shown.note("host a.test is paused")
+    shown.close()
+    assert "\n" not in out.getvalue().replace("host a.test is paused\n", "")
+    assert out.getvalue().endswith("\r\x1b[K")
+    assert "\r\x1b[Khost a.test is paused\n" in out.getvalue()
