@@ -1,0 +1,233 @@
+"""What a request asks, what its answer says, and the answer while it comes in.
+
+What always holds: header lines are kept as received (as Latin-1, so that no octet is lost), of the final
+answer alone: interim answers and trailers are counted and forgotten. Header lines, header bytes, wire bytes
+and decoded bytes stop at their caps. It opens no connection and knows no HTTP library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from crawl import policy
+from crawl.content import Decoder
+from crawl.outcomes import Outcome, from_status
+
+__all__ = ["DROPPED", "REDIRECTS", "STALE", "Answer", "Incoming", "Request", "location"]
+
+#: reason of an answer whose transfer we ended ourselves: nothing was learnt
+DROPPED: Final = "dropped"
+#: reason of an answer that did not come because the server closed a kept connection meanwhile
+STALE: Final = "stale_connection"
+#: statuses whose Location is a target (RFC 9110 15.4; 300 only where it has one)
+REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
+#: nobody reads the body of a redirect; up to this much of it saves the connection
+_REDIRECT_BODY: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A GET of `url`, sent to the address `pin` and no other. `headers`: further lines, as `Name: value`."""
+
+    url: str
+    pin: str
+    headers: tuple[str, ...] = ()
+    decoded_bytes: int | None = None  # a tighter cap than the limits'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """How one request ended. Times are milliseconds from dispatch; `began`, `ended` are the loop's clock.
+
+    `outcome` is OK or what the status, the fault or the broken rule makes of it; `reason` its detail. A body
+    that ended early or hit a cap is kept as far as it came, with `truncated`.
+    """
+
+    outcome: Outcome
+    reason: str | None
+    began: float
+    ended: float
+    status: int | None = None
+    headers: str = ""  # lines as received, joined by line feeds, without the status line
+    fields: dict[str, str]  # the first value of each, by lower-case name
+    body: bytes = b""
+    wire_bytes: int = 0
+    truncated: bool = False
+    http_version: str | None = None
+    address: str | None = None
+    reused: bool | None = None
+    connect_ms: float | None = None
+    tls_ms: float | None = None
+    first_byte_ms: float | None = None
+
+    @property
+    def total_ms(self) -> float:
+        """From dispatch to the end."""
+        return (self.ended - self.began) * 1e3
+
+
+class Incoming:
+    """An answer while it comes in. `header` and `data` say whether to go on; if not, `stop` says why."""
+
+    __slots__ = (
+        "_began_body",
+        "_chunks",
+        "_decoded_limit",
+        "_decoder",
+        "_limits",
+        "_lines",
+        "_seen_bytes",
+        "_seen_lines",
+        "_wire_limit",
+        "fields",
+        "length",
+        "stop",
+        "wire",
+    )
+
+    def __init__(self, limits: policy.Limits) -> None:
+        self._limits = limits
+        self.reset(None)
+
+    def reset(self, decoded_bytes: int | None) -> None:
+        """Ready for the next answer, with a tighter cap on its decoded bytes if one is given."""
+        limits = self._limits
+        self._lines: list[bytes] = []
+        self._chunks: list[bytes] = []
+        self._decoder: Decoder | None = None
+        self._began_body = False
+        self._seen_bytes = self._seen_lines = 0
+        self._wire_limit = limits.wire_bytes
+        self._decoded_limit = min(limits.decoded_bytes, decoded_bytes or limits.decoded_bytes)
+        self.fields: dict[str, str] = {}
+        self.stop: str | None = None
+        self.wire = 0
+        self.length = 0
+
+    @property
+    def progress(self) -> int:
+        """Grows with every byte that comes in."""
+        return self._seen_bytes + self.wire
+
+    def header(self, line: bytes) -> bool:
+        """One line of the head, of an interim answer, or of the trailers, line end included."""
+        self._seen_bytes += len(line)
+        self._seen_lines += 1
+        if self._seen_bytes > self._limits.header_bytes:
+            self.stop = "header_bytes"
+            return False
+        if self._seen_lines > self._limits.header_lines:
+            self.stop = "header_lines"
+            return False
+        if not self._began_body:
+            if line[:5] == b"HTTP/":
+                self._lines.clear()
+            self._lines.append(line)
+        return True
+
+    def data(self, data: bytes) -> bool:
+        """One piece of the body as it was sent."""
+        if not self._began_body:
+            self.begin_body()
+        self.wire += len(data)
+        if self.wire > self._wire_limit:
+            data = data[: len(data) - (self.wire - self._wire_limit)]
+            self.stop = "wire_bytes"
+        if self._decoder is not None:
+            data = self._decoder.feed(data)
+            if self._decoder.stopped():
+                self.stop = self.stop or self._decoder.fault
+        elif self.length + len(data) > self._decoded_limit:
+            data = data[: self._decoded_limit - self.length]
+            self.stop = self.stop or "decoded_bytes"
+        self._chunks.append(data)
+        self.length += len(data)
+        return self.stop is None
+
+    def begin_body(self) -> None:
+        """The head is complete: read what rules the body."""
+        self._began_body = True
+        fields = self.fields
+        for line in self._lines[1:]:
+            name, colon, value = line.decode("latin-1").partition(":")
+            name = name.strip().lower()
+            if not colon:
+                continue
+            if name not in fields:
+                fields[name] = value.strip(" \t\r\n")
+            elif name == "content-encoding":
+                fields[name] += "," + value.strip(" \t\r\n")
+        coding = fields.get("content-encoding")
+        if coding:
+            self._decoder = Decoder(coding, self._decoded_limit)
+        if "location" in fields and self.status in REDIRECTS:
+            self._wire_limit = min(self._wire_limit, _REDIRECT_BODY)
+
+    def end(self, *, whole: bool) -> str | None:
+        """Fault of the body's coding, if any. `whole`: the transfer ended as it should."""
+        if not self._began_body and self._lines:
+            self.begin_body()
+        if self._decoder is None:
+            return None
+        if whole:
+            self._decoder.finish()
+        return self._decoder.fault
+
+    @property
+    def status(self) -> int | None:
+        """Status of the last answer begun, None before any."""
+        if not self._lines:
+            return None
+        code = self._lines[0][:32].split(None, 2)[1:2]
+        digits = code[0][:3] if code else b""
+        return int(digits) if digits.isdigit() else None
+
+    def lines(self) -> str:
+        """Header lines as received."""
+        text = b"".join(self._lines[1:]).decode("latin-1")
+        return text.replace("\r\n", "\n").strip("\n")
+
+    def body(self) -> bytes:
+        """What was decoded so far."""
+        chunks = self._chunks
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def settle(incoming: Incoming, status: int, fault: str | None) -> tuple[Outcome, str | None, bool]:
+    """(outcome, reason, truncated) of an answer with a whole head. `fault`: why its body is not whole."""
+    outcome = from_status(status)
+    if outcome is Outcome.REDIRECT and "location" in incoming.fields and status in REDIRECTS:
+        return outcome, None, False  # whatever became of its body
+    if outcome is Outcome.REDIRECT:
+        return Outcome.BAD_REDIRECT, "no_location" if status in REDIRECTS else f"status_{status}", False
+    if fault is None:
+        return outcome, None, False
+    if outcome is not Outcome.OK:
+        return outcome, fault, True  # what it said stands without the rest of its body
+    return _BODY_FAULTS.get(fault, Outcome.MALFORMED), fault, fault not in _NOT_TRUNCATED
+
+
+#: what a 2xx becomes whose body is not whole
+_BODY_FAULTS: Final = {
+    "wire_bytes": Outcome.TOO_LARGE,
+    "decoded_bytes": Outcome.TOO_LARGE,
+    "body_cut": Outcome.RESET,
+    "deadline": Outcome.TIMEOUT,
+    "idle": Outcome.TIMEOUT,
+    DROPPED: Outcome.RESET,
+    "encoding_absent": Outcome.OK,
+}
+_NOT_TRUNCATED: Final = frozenset({"encoding_absent", "encoding_unknown"})
+
+
+def location(answer: Answer) -> str | None:
+    """The Location of a redirect as text: raw octets are UTF-8 where they can be (as browsers take them)."""
+    value = answer.fields.get("location")
+    if value is None or value.isascii():
+        return value
+    octets = value.encode("latin-1")
+    try:
+        return octets.decode("utf-8")
+    except UnicodeDecodeError:
+        return value
