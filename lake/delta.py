@@ -38,6 +38,7 @@ __all__ = [
     "exists",
     "files",
     "handle",
+    "search",
     "tagged",
     "version",
 ]
@@ -249,12 +250,21 @@ def commit(
 
 def tagged(store: Store, table: str, app: str, app_version: int | None = None) -> Tagged | None:
     """The newest commit under an app id (with that version, if given); None if the log has none."""
-    for number, actions in _log_backwards(store, table, version(store, table)):
+    hits = search(store, table, lambda t: app in t.apps and app_version in (None, t.apps[app]))
+    return next(hits, None)
+
+
+def search(store: Store, table: str, wanted: Callable[[Tagged], bool]) -> Iterator[Tagged]:
+    """Commits that carry app ids and are wanted, newest first, as far back as the log is kept."""
+    for number in range(version(store, table), -1, -1):
+        actions = _log(store, table, number)
+        if actions is None:
+            return  # older versions were removed by upkeep
+        info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
         apps = {a["txn"]["appId"]: int(a["txn"]["version"]) for a in actions if "txn" in a}
-        if app in apps and app_version in (None, apps[app]):
-            info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-            return Tagged(version=number, apps=apps, metadata=info)
-    return None
+        found = Tagged(version=number, apps=apps, metadata=info)
+        if apps and wanted(found):
+            yield found
 
 
 def _commented(column: pa.Field[Any]) -> pa.Field[Any]:
@@ -313,14 +323,6 @@ def _landed(store: Store, table: str, first: int, commit_id: str) -> int | None:
             return number
         number += 1
     return None
-
-
-def _log_backwards(store: Store, table: str, newest: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    for number in range(newest, -1, -1):
-        actions = _log(store, table, number)
-        if actions is None:
-            return  # older versions were removed by upkeep
-        yield number, actions
 
 
 def _log(store: Store, table: str, number: int) -> list[dict[str, Any]] | None:
