@@ -136,9 +136,8 @@ def test_a_robots_url_is_of_the_origin(cases: Path) -> None:
 
 
 def test_a_verdict_names_the_deciding_line() -> None:
-    rules = parse(
-        b"# hello\nUser-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*.pdf$\n\nUser-agent: x\nDisallow: /x\n"
-    )
+    star = b"# hello\nUser-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*.pdf$\n"
+    rules = parse(star + b"\nUser-agent: x\nDisallow: /x\n")
     assert rules.verdict("bot", "http://a.test/a/c") == Verdict(False, "Disallow: /a", 3)
     assert rules.verdict("bot", "http://a.test/a/b/c") == Verdict(True, "Allow: /a/b", 4)
     assert rules.verdict("bot", "http://a.test/z.pdf") == Verdict(False, "Disallow: /*.pdf$", 5)
