@@ -98,7 +98,7 @@ def _csv(path: Path) -> Iterator[Seed]:
             except StopIteration:
                 return
             except csv.Error as exc:  # the reader goes on with the line after
-                yield Seed(rows.line_num, str(exc), broken="csv_broken")
+                yield Seed(rows.reader.line_num, str(exc), broken="csv_broken")
             else:
                 yield _row(rows.line_num, row)
 
@@ -178,7 +178,7 @@ def _rows(
             refused(Refusal(seed.line, seed.text[:200], reason))
     good = [u for u in urls if u is not None]
     keys = iter(keyer.url_keys(good, split_many(good)[2]).tolist())
-    columns = {
+    columns: dict[str, Sequence[Any]] = {
         "url": [s.text for s in batch],
         "url_key": [next(keys) if u is not None else None for u in urls],
         "kind": [s.kind for s in batch],

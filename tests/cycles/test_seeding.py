@@ -1,0 +1,159 @@
+"""Seed files of any kind: every line is a row, what is no seed is told with its number, the rest goes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crawl.errors import UsageError
+from crawl.keys import Keyer
+from crawl.policy import Scope, Settings
+from crawl.schema import SEEDS
+from cycles import seeding
+from cycles.seeding import Refusal, Seed, judge, read_file
+
+KEYER = Keyer(b"\0" * 32)
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def rows(seeds: Iterable[Seed], scope: Scope = Scope()) -> tuple[pa.Table, list[Refusal]]:  # noqa: B008
+    told: list[Refusal] = []
+    tables = judge(
+        seeds,
+        keyer=KEYER,
+        settings=Settings(scope=scope),
+        priority="high",
+        now=NOW,
+        added_by="me",
+        refused=told.append,
+    )
+    return pa.concat_tables([SEEDS.empty_table(), *tables]), told
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def test_a_text_file_gives_its_lines_with_their_numbers(tmp_path: Path) -> None:
+    file = written(tmp_path / "s.txt", b"\xef\xbb\xbfhttps://a.test/\n\n# a remark\n  https://b.test/x \r\n")
+    assert [(1, "https://a.test/"), (4, "https://b.test/x")] == [(s.line, s.text) for s in read_file(file)]
+
+
+def test_garbage_lines_are_told_with_number_and_reason_and_the_rest_is_accepted(tmp_path: Path) -> None:
+    lines = [
+        b"https://a.test/",
+        b"\xff\xfe\x00garbage",
+        b"not a url",
+        b"ftp://a.test/",
+        b"https://b.test/",
+        b"https://a.test/" + b"x" * 70_000,
+        b"https://c.test/",
+    ]
+    table, told = rows(read_file(written(tmp_path / "s.txt", b"\n".join(lines))))
+    assert [2, 3, 4, 6] == [r.line for r in told]
+    assert ["not_utf8", "url_scheme", "url_too_long"] == [told[i].reason for i in (0, 2, 3)]
+    assert all(len(r.text) <= 200 for r in told)
+    by_verdict = table.group_by("verdict").aggregate([("url", "count")]).to_pydict()
+    assert {"accepted": 3, "refused": 4} == dict(
+        zip(by_verdict["verdict"], by_verdict["url_count"], strict=True)
+    )
+
+
+def test_rows_have_the_tables_columns_and_a_refusal_has_no_key() -> None:
+    table, _ = rows([Seed(1, "https://a.test/?b=1&a=2"), Seed(2, "nonsense", priority="low")])
+    assert SEEDS.names == table.schema.names
+    accepted, refused = table.to_pylist()
+    assert KEYER.url_key("https://a.test/?b=1&a=2") == accepted["url_key"]
+    assert ("page", "high", NOW, "me", None) == tuple(
+        accepted[name] for name in ("kind", "priority", "added_at", "added_by", "reason")
+    )
+    assert refused["url_key"] is None
+    assert ("low", "refused") == (refused["priority"], refused["verdict"])
+
+
+def test_an_address_out_of_scope_is_refused_with_the_scopes_reason() -> None:
+    table, told = rows([Seed(1, "https://b.test/"), Seed(2, "https://x.a.test/")], Scope(domains=("a.test",)))
+    assert [Refusal(1, "https://b.test/", "scope_host")] == told
+    assert ["refused", "accepted"] == table["verdict"].to_pylist()
+
+
+def test_a_csv_file_names_its_columns(tmp_path: Path) -> None:
+    data = b'priority,url,other\nlow,https://a.test/,1\n,https://b.test/,2\nhigh,"https://c.test/?a,b",3\n'
+    seeds = list(read_file(written(tmp_path / "s.csv", data)))
+    assert ["https://a.test/", "https://b.test/", "https://c.test/?a,b"] == [s.text for s in seeds]
+    assert [(2, "low"), (3, None), (4, "high")] == [(s.line, s.priority) for s in seeds]
+
+
+def test_a_csv_line_that_is_none_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    huge = b"x" * 200_000  # beyond what one field may hold
+    data = b"url,priority\nhttps://a.test/,\n" + huge + b",\nhttps://b.test/,urgent\n\xff,\n,\nhttps://c.test/,low\n"
+    _, told = rows(read_file(written(tmp_path / "s.csv", data)))
+    assert [(3, "csv_broken"), (4, "priority_unknown"), (5, "not_utf8"), (6, "url_empty")] == [
+        (r.line, r.reason) for r in told
+    ]
+
+
+def test_lines_swallowed_by_an_unclosed_quote_do_not_become_an_address(tmp_path: Path) -> None:
+    data = b'url\nhttps://a.test/\n"https://b.test/\nhttps://c.test/\n'
+    table, told = rows(read_file(written(tmp_path / "s.csv", data)))
+    assert ["line_break"] == [r.reason for r in told]
+    assert ["https://a.test/"] == [r["url"] for r in table.to_pylist() if r["verdict"] == "accepted"]
+
+
+def test_a_csv_file_without_the_column_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no column `url`"):
+        list(read_file(written(tmp_path / "s.csv", b"https://a.test/\n")))
+    with pytest.raises(UsageError, match="no column `url`"):
+        list(read_file(written(tmp_path / "empty.csv", b"")))
+
+
+def test_a_parquet_file_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seeding, "BATCH", 2)
+    urls = [f"https://a.test/{n}" for n in range(4)]
+    table = pa.table({"n": range(5), "url": [*urls, None], "kind": ["page", "feed", "page", "feed", "x"]})
+    pq.write_table(table, tmp_path / "s.parquet")
+    seeds = list(read_file(tmp_path / "s.parquet"))
+    assert [1, 2, 3, 4, 5] == [s.line for s in seeds]
+    assert ["page", "feed", "page", "feed", "page"] == [s.kind for s in seeds]
+    assert "kind_unknown" == seeds[4].broken
+    assert [2, 2, 1] == [
+        batch.num_rows
+        for batch in judge(
+            seeds,
+            keyer=KEYER,
+            settings=Settings(),
+            priority="low",
+            now=NOW,
+            added_by="me",
+            refused=lambda _: None,
+        )
+    ]
+
+
+@pytest.mark.parametrize("name", ["none.txt", "none.csv", "none.parquet"])
+def test_a_file_that_is_not_there_is_told(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=name):
+        list(read_file(tmp_path / name))
+
+
+def test_a_file_that_is_no_parquet_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"s\.parquet"):
+        list(read_file(written(tmp_path / "s.parquet", b"PAR1 nonsense")))
+
+
+@given(data=st.binary(max_size=300), suffix=st.sampled_from([".txt", ".csv"]))
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_become_rows_or_a_usage_error(tmp_path: Path, data: bytes, suffix: str) -> None:
+    file = written(tmp_path / f"any{suffix}", b"url\n" + data)
+    seeds = list(read_file(file))
+    table, told = rows(seeds)
+    assert len(seeds) == table.num_rows
+    assert len(told) == table["verdict"].to_pylist().count("refused")
