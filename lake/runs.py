@@ -144,6 +144,7 @@ def known(store: Store, files: Sequence[FileEntry], keys: Keys, column: str | No
 
     `column` None = the key column of the files' table.
     """
+    keys = np.asarray(keys, dtype=np.int64)
     found = np.zeros(len(keys), dtype=bool)
     if not len(keys) or not files:
         return found
@@ -206,6 +207,7 @@ def rows(
     """
     if not files:
         raise ValueError("no files to read rows from")
+    keys = np.asarray(keys, dtype=np.int64)
     key = KEYS[files[0].table]
     wanted = list(columns) if columns is not None else TABLES[files[0].table].names
     read = list(dict.fromkeys([*wanted, key, "round"]))

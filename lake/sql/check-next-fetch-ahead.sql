@@ -1,0 +1,5 @@
+-- Which URLs were due again at the very time of the round that decided them?
+SELECT s.url_key, s.url, s.state, s.last_outcome, s.next_fetch_at, r.now, s.round
+FROM seen AS s
+JOIN rounds AS r ON r.round = s.round AND r.kind = 'round'
+WHERE s.last_outcome IS NOT NULL AND s.state NOT IN ('GONE', 'TERMINAL') AND s.next_fetch_at <= r.now

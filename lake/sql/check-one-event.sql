@@ -1,0 +1,2 @@
+-- Which events were written twice?
+SELECT event_id, count(*) AS rows FROM outbox GROUP BY event_id HAVING count(*) > 1

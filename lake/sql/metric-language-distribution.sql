@@ -1,0 +1,7 @@
+-- In which languages are the pages, by their own mark-up?
+SELECT
+    lower(split_part(language, '-', 1)) AS language, count(*) AS pages,
+    count(*) / sum(count(*)) OVER () AS share
+FROM pages
+GROUP BY 1
+ORDER BY pages DESC, 1

@@ -1,0 +1,10 @@
+-- Which accepted seeds are not known yet? The first word on each.
+SELECT * EXCLUDE (place)
+FROM (
+    SELECT *, row_number() OVER (PARTITION BY url_key ORDER BY added_at, url) AS place
+    FROM seeds
+    WHERE verdict = 'accepted'
+) AS s
+ANTI JOIN seen USING (url_key)
+WHERE place = 1
+ORDER BY url_key
