@@ -183,6 +183,6 @@ def delay(rule: Rule, n: int, retry: Retry, unit: float, at_least: timedelta = t
     if n + 1 >= limit(rule, retry) and rule.over > rule.base:
         wait = rule.over
     else:
-        # 2**30 x base is beyond any cap, and timedelta would overflow soon after
-        wait = min(max(retry.cap, rule.base), rule.base * 2 ** min(max(n, 0), 30))
+        # 2**20 x base is beyond any cap, and timedelta would overflow soon after
+        wait = min(max(retry.cap, rule.base), rule.base * 2 ** min(max(n, 0), 20))
     return max(wait * (1 + retry.jitter * (2 * unit - 1)), at_least)

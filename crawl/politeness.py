@@ -180,7 +180,7 @@ def _average(before: float | None, newest: float) -> float:
 
 
 def _backoff(errors: int, policy: Politeness, unit: float) -> timedelta:
-    doubled = policy.backoff_base * 2 ** min(errors, 30)
+    doubled = policy.backoff_base * 2 ** min(errors, 20)
     longer: timedelta = doubled * (1 + unit / 4)
     return min(longer, policy.backoff_max)
 

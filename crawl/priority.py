@@ -58,7 +58,7 @@ def score(
         _share(waited, planned),
         # one change in two checks is believed before anything was seen
         np.clip((np.nan_to_num(changes) + 0.5) / (np.nan_to_num(checks) + 1.0), 0.0, 1.0),
-        1.0 / (1.0 + np.maximum(np.asarray(depth, dtype=np.float64), 0.0)),
+        1.0 / (1.0 + np.maximum(np.nan_to_num(np.asarray(depth, dtype=np.float64)), 0.0)),
         np.exp2(-np.maximum(np.nan_to_num(age_s), 0.0) / _RECENT_S),
     )
     total = sum(policy.weights)

@@ -75,7 +75,7 @@ def retries(
     is due for (denied, quarantined) rests, see `resting`.
     """
     codes = np.array([_CODE[o] for o in outcomes], dtype=np.int64)
-    n = np.clip(np.asarray(attempts, dtype=np.int64) - 1, 0, 30)
+    n = np.clip(np.asarray(attempts, dtype=np.int64) - 1, 0, 20)
     base, over = _BASE[codes], _OVER[codes]
     limits = np.array([limit(TABLE[o], retry) for o in Outcome])[codes]
     wait = np.minimum(np.maximum(retry.cap.total_seconds(), base), base * 2.0**n)

@@ -1,0 +1,223 @@
+"""How long a host is left alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawl import schema
+from crawl.outcomes import Outcome
+from crawl.policy import Politeness
+from crawl.politeness import HOST_FAULTS, HostState, after, circuit_at, gap, retry_after
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+POLICY = Politeness()
+
+
+def new() -> HostState:
+    return HostState.new("a.test", "a.test", 7)
+
+
+def asked(
+    state: HostState,
+    outcome: Outcome = Outcome.OK,
+    *,
+    at: datetime = NOW,
+    took: float = 0.1,
+    status: int | None = 200,
+    retry_after_ms: float | None = None,
+    policy: Politeness = POLICY,
+    public: bool = True,
+    unit: float = 0.0,
+) -> HostState:
+    return after(
+        state,
+        finished_at=at,
+        duration=timedelta(seconds=took),
+        outcome=outcome,
+        retry_after_ms=retry_after_ms,
+        status=status,
+        policy=policy,
+        public=public,
+        unit=unit,
+    )
+
+
+def seconds(
+    state: HostState, took: float | None, policy: Politeness = POLICY, *, public: bool = True
+) -> tuple[float, str]:
+    wait, rule = gap(state, None if took is None else timedelta(seconds=took), policy, public=public)
+    return wait.total_seconds(), rule
+
+
+# --- the gap ---
+
+
+def test_the_gap_is_the_largest_of_floor_factor_and_crawl_delay() -> None:
+    assert seconds(new(), 0.05) == (1.0, "floor")
+    assert seconds(new(), 0.4) == (4.0, "factor")
+    assert seconds(replace(new(), robots_delay_ms=7_000.0), 0.4) == (7.0, "crawl_delay")
+    assert seconds(replace(new(), robots_delay_ms=2_000.0), 0.4) == (4.0, "factor")
+
+
+def test_a_host_never_asked_needs_no_gap() -> None:
+    assert seconds(new(), None) == (0.0, "none")
+
+
+def test_the_factor_has_a_cap_and_crawl_delay_has_none() -> None:
+    assert seconds(new(), 100.0) == (60.0, "factor")
+    assert seconds(replace(new(), robots_delay_ms=600_000.0), 100.0) == (600.0, "crawl_delay")
+
+
+def test_public_hosts_have_a_floor_that_no_setting_lowers() -> None:
+    none = Politeness(min_delay=timedelta(0), factor=0.0)
+    assert seconds(new(), 1.0, none) == (0.2, "floor")
+    assert seconds(new(), 1.0, none, public=False) == (0.0, "floor")
+
+
+def test_a_host_that_became_slow_is_asked_once_in_five_seconds() -> None:
+    slow = replace(new(), latency_ema_ms=5_001.0)
+    assert seconds(slow, 0.1) == (5.0, "factor")
+
+
+def test_after_a_resume_the_last_gap_in_force_stands_in() -> None:
+    state = asked(new(), took=0.7)
+    assert seconds(state, None) == (7.0, "factor")
+
+
+def test_the_dry_run_of_three_hosts_on_one_thread() -> None:
+    """Gap = 10 x the last download, from its end: six fetches of a, b and c in 5.0 s."""
+    policy = Politeness(min_delay=timedelta(0), factor=10.0)
+    takes, left = {"a": 0.4, "b": 0.2, "c": 1.0}, {"a": 2, "b": 3, "c": 1}
+    hosts = {name: HostState.new(name, name, i) for i, name in enumerate(takes)}
+    clock, busy, log = 0.0, 0.0, []
+    while any(left.values()):
+        ready = {n: ((hosts[n].next_allowed_at or NOW) - NOW).total_seconds() for n in takes if left[n]}
+        name = min(ready, key=lambda n: (max(ready[n], clock), n))
+        start = max(clock, ready[name])
+        clock = start + takes[name]
+        busy += takes[name]
+        left[name] -= 1
+        log.append((name, round(start, 3)))
+        end = NOW + timedelta(seconds=clock)
+        hosts[name] = asked(hosts[name], at=end, took=takes[name], policy=policy, public=False)
+    assert log == [("a", 0.0), ("b", 0.4), ("c", 0.6), ("b", 2.6), ("a", 4.4), ("b", 4.8)]
+    assert (round(clock, 3), round(busy, 3), round(100 * busy / clock)) == (5.0, 2.4, 48)
+
+
+# --- after a request ---
+
+
+def test_the_next_request_is_allowed_one_gap_after_the_end() -> None:
+    state = asked(new(), took=0.4)
+    assert state.next_allowed_at == NOW + timedelta(seconds=4)
+    assert (state.delay_ms, state.gap_rule, state.latency_ema_ms) == (4_000.0, "factor", 400.0)
+    assert asked(state, took=0.9).latency_ema_ms == pytest.approx(500.0)
+
+
+def test_faults_double_the_back_off_and_open_the_circuit_at_the_third() -> None:
+    state, waits = new(), []
+    for _ in range(14):
+        state = asked(state, Outcome.CONNECT_TIMEOUT, took=0.0, status=None)
+        assert state.next_allowed_at is not None
+        waits.append((state.next_allowed_at - NOW).total_seconds())
+        assert state.circuit == ("open" if state.consecutive_errors >= 3 else "closed")
+    assert waits[:4] == [2.0, 4.0, 8.0, 16.0]
+    assert waits[-1] == 3_600.0
+    assert state.gap_rule == "backoff"
+    assert asked(state, Outcome.NOT_FOUND, status=404).circuit == "closed"
+    assert asked(state, Outcome.NOT_FOUND, status=404).backoff_until is None
+
+
+def test_an_open_circuit_lets_one_canary_through_after_its_back_off() -> None:
+    state = new()
+    for _ in range(3):
+        state = asked(state, Outcome.REFUSED, status=None)
+    assert circuit_at(state, NOW) == "open"
+    assert circuit_at(state, NOW + timedelta(seconds=8)) == "half_open"
+    assert circuit_at(new(), NOW) == "closed"
+
+
+def test_retry_after_is_kept_up_to_a_day_on_429_and_5xx_only() -> None:
+    def wait(outcome: Outcome, status: int, ms: float) -> tuple[float, str]:
+        state = asked(new(), outcome, status=status, retry_after_ms=ms)
+        assert state.next_allowed_at is not None
+        return (state.next_allowed_at - NOW).total_seconds(), state.gap_rule
+
+    assert wait(Outcome.RATE_LIMITED, 429, 60_000.0) == (60.0, "retry_after")
+    assert wait(Outcome.UNAVAILABLE, 503, 1e15) == (86_400.0, "retry_after")
+    assert wait(Outcome.OK, 200, 60_000.0) == (1.0, "floor")
+    assert wait(Outcome.RATE_LIMITED, 429, 100.0) == (2.0, "backoff")
+
+
+def test_chance_only_lengthens_a_back_off() -> None:
+    least, most = (asked(new(), Outcome.REFUSED, status=None, unit=u).delay_ms for u in (0.0, 0.999))
+    assert 2_000 == least < most < 2_500
+
+
+_EVENTS = st.tuples(st.sampled_from(list(Outcome)), st.floats(0, 100), st.none() | st.floats(0, 1e12))
+
+
+@given(st.lists(_EVENTS, max_size=8), st.booleans())
+@settings(max_examples=100)
+def test_no_request_is_allowed_before_the_gap_is_over(
+    story: list[tuple[Outcome, float, float | None]], public: bool
+) -> None:
+    state, at = replace(new(), robots_delay_ms=1_500.0), NOW
+    for outcome, took, asks in story:
+        status = 503 if outcome in HOST_FAULTS else 200
+        state = asked(state, outcome, at=at, took=took, status=status, retry_after_ms=asks, public=public)
+        wait, _ = gap(state, timedelta(seconds=took), POLICY, public=public)
+        assert state.next_allowed_at is not None
+        assert state.next_allowed_at >= at + max(wait, timedelta(seconds=1.5))
+        assert state.delay_ms == pytest.approx((state.next_allowed_at - at) / timedelta(milliseconds=1))
+        at = state.next_allowed_at
+
+
+# --- rows ---
+
+
+def test_a_host_is_a_row_of_the_table() -> None:
+    state = replace(asked(new(), Outcome.REFUSED, status=None), addresses=("127.0.0.1",))
+    row = state.to_row(3)
+    assert set(row) == set(schema.HOSTS.names)
+    assert row["round"] == 3
+    assert HostState.from_row(row) == state
+
+
+def test_a_row_read_back_knows_which_rule_was_in_force() -> None:
+    for state in (
+        new(),
+        asked(new(), took=0.4),
+        asked(replace(new(), robots_delay_ms=9_000.0)),
+        asked(new(), Outcome.REFUSED, status=None),
+    ):
+        assert HostState.from_row(state.to_row(1)).gap_rule == state.gap_rule
+
+
+# --- Retry-After ---
+
+
+def test_retry_after_is_read_as_the_shared_rows_say(cases: Path) -> None:
+    with (cases / "http" / "retry_after.jsonl").open(encoding="utf-8") as file:
+        for line in file:
+            row = json.loads(line)
+            got = retry_after(row["header"], datetime.fromisoformat(row["now"]))
+            if row["delay_s"] == "cap":
+                assert got is not None
+                assert got > 86_400, row
+            else:
+                assert got == row["delay_s"], row
+
+
+@given(st.text(max_size=40))
+@settings(max_examples=100)
+def test_any_retry_after_is_a_wait_or_nothing(value: str) -> None:
+    got = retry_after(value, NOW)
+    assert got is None or got >= 0
