@@ -1,8 +1,8 @@
 """Whose turn it is: hosts by the time before which they must be left alone, and a number of slots.
 
 What always holds: whoever waits occupies no slot; nobody is granted a turn before its time, nor while it has
-one; there are never more turns than slots. Ties go to who came first. Time is an argument: seconds on any clock
-that never goes back, real or virtual. It sleeps for nobody and knows nothing of requests.
+one; there are never more turns than slots. Ties go to who came first. Time is an argument: seconds on any
+clock that never goes back, real or virtual. It sleeps for nobody and knows nothing of requests.
 
 The structure is Mercator's heap of back queues (Heydon and Najork 1999, 3.2) with slots for its threads.
 """

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -117,7 +118,7 @@ def test_in_any_plan_gaps_are_kept_and_slots_not_exceeded(
     assert len(done) == sum(count for _, count in hosts.values())
     for host, (seconds, _) in hosts.items():
         own = [(start, end) for name, start, end in done if name == host]
-        for (_, end), (start, _) in zip(own, own[1:], strict=False):
+        for (_, end), (start, _) in pairwise(own):
             assert start >= end + max(floor, 2 * seconds) - 2e-6
     for _, start, _ in done:
         assert sum(s <= start < e for _, s, e in done) <= slots
