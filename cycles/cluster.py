@@ -8,7 +8,6 @@ What always holds: an unreachable scheduler is a ClusterError within seconds, an
 from __future__ import annotations
 
 import logging
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +16,9 @@ import dask
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
 
 from crawl.errors import ClusterError
+from cycles.options import default_workers
 
-__all__ = ["FETCH", "cluster", "default_workers", "slots"]
+__all__ = ["FETCH", "cluster", "slots"]
 
 #: one unit a worker: a host group's fetch task takes it
 FETCH = "fetch"
@@ -33,6 +33,15 @@ _LOCAL = {
     "distributed.worker.daemon": False,
     "distributed.comm.timeouts.connect": "10s",
     "distributed.admin.log-format": "%(message)s",
+    # Dask watches itself every 10 to 20 ms; nobody reads it here, and a crawl waits more than it works: without
+    # that a cluster that waits takes 0.9 % of a core instead of 3.6 % (two workers, docs/decisions/010)
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.cycle": "10s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.worker.memory.monitor-interval": "500ms",
+    "distributed.scheduler.work-stealing-interval": "1s",
+    "distributed.scheduler.active-memory-manager.start": False,
 }
 
 
@@ -44,11 +53,6 @@ class FetchSlots(WorkerPlugin):
     async def setup(self, worker: Worker) -> None:
         """Called by Dask on each worker, those that join later too."""
         await worker.set_resources(**{FETCH: 1})
-
-
-def default_workers() -> int:
-    """As many as there are cores, at most four: a crawl waits for hosts, not for processors."""
-    return max(1, min(4, len(os.sched_getaffinity(0))))
 
 
 @contextmanager
