@@ -9,7 +9,7 @@ scheduler that is gone, is a ClusterError.
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from distributed import Client, Future, KilledWorker, as_completed, get_worker
@@ -68,17 +68,18 @@ def stream(
     *,
     on_event: Callable[[Mapping[str, Any]], Sequence[Work]],
     on_result: Callable[[Any], Sequence[Work]],
+    on_further: Callable[[Any], None],
     tick: Callable[[], None],
-) -> list[Any]:
+) -> None:
     """Run fetch-slot tasks, and whatever further tasks their announcements and results call for beside them.
 
-    `work` takes a fetch slot each; the tasks that `on_event` and `on_result` return take none. Returns the results
-    of those further tasks, in no order. Raises as `run_all`.
+    `work` takes a fetch slot each; the tasks that `on_event` and `on_result` return take none, and their results
+    go to `on_further`. Raises as `run_all`.
     """
     events: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
     client.subscribe_topic(topic, lambda event: events.put(event[1]))
     try:
-        return list(_drain(client, topic, work, events, on_event, on_result, tick))
+        _drain(client, topic, work, events, on_event, on_result, on_further, tick)
     except (KilledWorker, FutureCancelledError, CommClosedError, TimeoutError, OSError) as exc:
         raise _lost(exc) from exc
     finally:
@@ -93,8 +94,9 @@ def _drain(
     events: queue.SimpleQueue[Mapping[str, Any]],
     on_event: Callable[[Mapping[str, Any]], Sequence[Work]],
     on_result: Callable[[Any], Sequence[Work]],
+    on_further: Callable[[Any], None],
     tick: Callable[[], None],
-) -> Iterator[Any]:
+) -> None:
     fetching: set[Future[Any]] = {
         client.submit(_announcing, function, topic, args, pure=False, resources={FETCH: 1})
         for function, args in work
@@ -112,7 +114,7 @@ def _drain(
             more += on_result(future.result())
         for future in [f for f in further if f.done()]:
             further.discard(future)
-            yield future.result()
+            on_further(future.result())
         # parsing goes before further fetching: what was fetched should not pile up
         further |= {client.submit(f, *args, pure=False, priority=10) for f, args in more}
         if client.status != "running":

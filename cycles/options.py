@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-__all__ = ["RunOptions"]
+__all__ = ["RunOptions", "default_workers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +20,8 @@ class RunOptions:
     now: datetime | None = None  # planning time; None: real time at each round's start
     scheduler: str | None = None  # a Dask scheduler's address; None: our own workers
     workers: int | None = None  # of our own
+
+
+def default_workers() -> int:
+    """As many as there are cores, at most four: a crawl waits for hosts, not for processors."""
+    return max(1, min(4, len(os.sched_getaffinity(0))))

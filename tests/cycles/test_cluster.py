@@ -9,7 +9,8 @@ from distributed import Client
 
 from crawl.errors import ClusterError
 from cycles import cluster as module
-from cycles.cluster import FETCH, cluster, default_workers, slots
+from cycles.cluster import FETCH, cluster, slots
+from cycles.options import default_workers
 
 
 def test_each_local_worker_is_a_process_with_one_fetch_slot_and_two_threads(client: Client) -> None:

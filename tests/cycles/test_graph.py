@@ -66,8 +66,10 @@ def test_what_a_task_raises_is_raised_here_as_it_is(client: Client, error: Excep
 
 
 def follow(client: Client, work: Sequence[Work], **calls: Any) -> list[Any]:
+    further: list[Any] = []
     quiet: dict[str, Any] = {"on_event": lambda _: [], "on_result": lambda _: [], "tick": lambda: None}
-    return stream(client, f"topic-{time.monotonic_ns()}", work, **{**quiet, **calls})
+    stream(client, f"topic-{time.monotonic_ns()}", work, on_further=further.append, **{**quiet, **calls})
+    return further
 
 
 def test_what_is_announced_is_worked_on_while_fetching_goes_on(client: Client, tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+"""Rounds, one after another: hold the lake, finish what is open, else run the next.
+
+    hold (fence) ─► roll a sealed round forward ─► open ─► plan ─► fetch, parse ─► dedup ─► merge ─► seal ─► commit
+
+What happens when a driver is killed: before the fence, nothing; between opening and seal, the next driver takes the
+open round up at the first step (and task) whose object is missing; after the seal, it only commits what the seal
+lists. A round is visible to pinned readers from the moment its row in `rounds` is.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from cycles import closing, opening, steps
+from cycles.clock import utcnow
+from cycles.holder import Who, drive
+from cycles.lazycluster import LazyCluster
+from cycles.options import RunOptions
+from cycles.progress import Progress
+from cycles.setup import open_lake, require_agent
+from lake import rounds
+from lake.store import Store
+
+__all__ = ["Done", "hold", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a round came to."""
+
+    round: int
+    planned: int
+    idle: bool  # nothing was due and nothing waits to be merged
+    counts: Mapping[str, Any]
+
+
+@contextmanager
+def hold(
+    store: Store, lease: timedelta, tell: Callable[[str], None]
+) -> Iterator[tuple[rounds.Fence, Who]]:
+    """Be the one driver of the lake. Raises LakeBusy naming the driver that is."""
+    seen = rounds.Holder()
+
+    def last() -> Mapping[str, Any] | None:
+        nonlocal seen
+        seen = rounds.holder(store)
+        return seen.who or None
+
+    def take(who: Mapping[str, str]) -> rounds.Fence:
+        return rounds.take_fence(store, who, after=seen.number)
+
+    with drive(store, lease, last_holder=last, take=take, sleep=time.sleep, tell=tell) as held:
+        yield held
+
+
+def run(root: str, options: RunOptions, progress: Progress) -> list[Done]:
+    """What `crawl run` does. Raises any CrawlError; whatever it raises, the round at hand can be resumed."""
+    done: list[Done] = []
+    open_lake(root)  # a lake that is none, or a mistyped key, is told before workers are started
+    with LazyCluster(options.scheduler, options.workers) as cluster:
+        while True:
+            began = time.monotonic()
+            done.append(_one(root, options, cluster, progress))
+            last = done[-1]
+            if options.every is not None:
+                rest = options.every.total_seconds() - (time.monotonic() - began)
+                if rest > 0:
+                    progress.note(f"next round in {rest:,.0f} s")
+                    time.sleep(rest)
+            elif options.until_idle:
+                if last.idle:
+                    return done
+            elif len(done) >= (options.rounds or 1):
+                return done
+
+
+def _one(root: str, options: RunOptions, cluster: LazyCluster, progress: Progress) -> Done:
+    lake = open_lake(root)
+    store, settings = lake.store, lake.settings
+    with hold(store, settings.fetching.lease, progress.note) as (fence, who):
+        sealed = rounds.open_seal(store)
+        if sealed is not None:
+            progress.note(f"round {sealed.round} is sealed: committing it")
+            rounds.roll_forward(store, sealed)
+            counts = json.loads(str(sealed.row["counts"]))
+            return Done(round=sealed.round, planned=int(counts["planned"]), idle=False, counts=counts)
+        context, pinned = opening.open_round(
+            store,
+            settings,
+            options,
+            fence=fence.number,
+            token=who.token,
+            groups=cluster.slots,
+            tell=progress.note,
+        )
+        return _round(steps.Desk(context, pinned, cluster, progress), fence, str(who))
+
+
+def _round(desk: steps.Desk, fence: rounds.Fence, driver: str) -> Done:
+    number, tell = desk.context.round, desk.progress
+    tell.stage(number, "plan")
+    planned = steps.timed(desk, "plan", lambda: steps.plan(desk))
+    require_agent(desk.context.settings, planned["hosts"])
+    expected = min(float(planned["predicted"]["seconds"]), desk.context.window_s)
+    tell.stage(number, "fetch", planned=int(planned["planned"]), expected_s=expected)
+    fetched = steps.timed(desk, "fetch", lambda: steps.fetch(desk, planned))
+    tell.stage(number, "dedup")
+    stored = steps.timed(desk, "dedup", lambda: steps.dedup(desk, fetched))
+    tell.stage(number, "merge")
+    merged = steps.timed(desk, "merge", lambda: steps.merge(desk, planned, fetched))
+    tell.stage(number, "seal")
+    listing, row = closing.conclude(desk, planned, fetched, stored, merged, driver)
+    sealed = rounds.seal(desk.context.work.store, fence, number, listing, (), row)
+    tell.stage(number, "commit")
+    rounds.roll_forward(desk.context.work.store, sealed, utcnow())
+    counts = json.loads(str(sealed.row["counts"])) if isinstance(sealed.row["counts"], str) else sealed.row["counts"]
+    tell.note(closing.summary(number, counts, desk.stage_ms))
+    waiting = not desk.pinned["merge_links"] and int(counts["links"]) > 0
+    idle = int(counts["planned"]) == 0 and not waiting and int(counts["discovered"]) == 0
+    return Done(round=number, planned=int(counts["planned"]), idle=idle, counts=counts)
