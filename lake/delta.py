@@ -116,6 +116,9 @@ def create(
                 "delta.enableExpiredLogCleanup": "false",
             },
             storage_options=_options(store),
+            commit_properties=CommitProperties(
+                max_commit_retries=0
+            ),  # a rival's table is not to be made anew
         )
     except (DeltaError, OSError) as error:
         if exists(store, table):

@@ -83,7 +83,7 @@ class PartWriter:
 def read_part(
     store: Store, path: str, length: int | None = None
 ) -> Iterator[tuple[Fetch | Skip, bytes | None, int]]:
-    """Records of a part, or of its first `length` bytes: (record, compressed body, offset), as crawl.journal.decode.
+    """Records of a part, or of its first `length` bytes: (record, compressed body, offset).
 
     Ends at the first frame that is not whole. Raises LakeError where the part is missing.
     """

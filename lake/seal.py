@@ -43,7 +43,7 @@ _JSON: Final = ("settings", "versions", "counts", "bytes_read", "bytes_written",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seal:
-    """What a round is: the files it adds and takes away, and its row in `rounds` but for versions and time."""
+    """What a round is: files it adds and takes away, and its row in `rounds` but for versions and time."""
 
     round: int
     path: str  # of the list, relative to the lake's root
@@ -136,6 +136,8 @@ def record(store: Store, fence: Fence, row: Mapping[str, Any], now: datetime | N
 
     Returns the Delta version of `rounds`. Raises FenceLost, LakeError.
     """
+    if not _pinned(row):
+        raise UsageError("an entry of `rounds` names the versions of all tables: give them as `versions`")
     full = _row({"kind": UPKEEP, "fence": fence.number, **row}, _pinned(row), now or datetime.now(UTC))
     entry = write(store, ROUNDS, full)
 

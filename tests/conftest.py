@@ -1,9 +1,13 @@
 """What any test may ask for. No test reaches beyond loopback, and none depends on the day it runs."""
 
 import os
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests import s3
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,3 +28,20 @@ def cases() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no outside cases in {folder}: set CRAWL_CASES to the folder that holds them")
     return folder
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """Endpoint of an S3 server on loopback, one for all tests."""
+    with s3.serve() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def s3_lake(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Root of an empty place in a new bucket; the environment of this process has the credentials for it."""
+    for name, value in s3.environment(s3_endpoint).items():
+        monkeypatch.setenv(name, value)
+    bucket = f"b{secrets.token_hex(6)}"
+    s3.make_bucket(s3_endpoint, bucket)
+    return f"s3://{bucket}/lake"

@@ -1,0 +1,46 @@
+"""identity.json: written once, told to nobody."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from crawl.errors import LakeError, NewerFormat, NoSuchLake
+from lake import identity
+from lake.store import connect
+
+
+def test_the_first_creator_decides_and_the_second_reads_what_stands(tmp_path: Path) -> None:
+    store = connect(tmp_path)
+    first = identity.create(store, "psl-1", 1)
+    second = identity.create(store, "psl-2", 2)
+    assert second == first == identity.load(store)
+    assert len(first.secret) == 32
+
+
+def test_two_lakes_have_two_secrets(tmp_path: Path) -> None:
+    made = {identity.create(connect(tmp_path / name), "p", 1).secret for name in "ab"}
+    assert len(made) == 2
+
+
+def test_the_secret_is_neither_shown_nor_pickled(tmp_path: Path) -> None:
+    made = identity.create(connect(tmp_path), "p", 1, secret=b"canary-secret")
+    assert "canary" not in repr(made)
+    with pytest.raises(TypeError, match="does not travel"):
+        pickle.dumps(made)
+
+
+def test_no_lake_a_newer_one_and_a_damaged_one_are_told_apart(tmp_path: Path) -> None:
+    store = connect(tmp_path)
+    with pytest.raises(NoSuchLake, match="crawl init"):
+        identity.load(store)
+    store.write(identity.PATH, json.dumps({"format": identity.FORMAT + 1}).encode())
+    with pytest.raises(NewerFormat, match="newer version"):
+        identity.load(store)
+    store.write(identity.PATH, b'{"format": 1, "secret": "not hex"')
+    with pytest.raises(LakeError, match="damaged") as told:
+        identity.load(store)
+    assert told.value.__cause__ is None
