@@ -393,6 +393,7 @@ source_key      int?    page that led here; null for a seed
 depth           short   depth through this path
 found_by        text    seed, link, sitemap, feed or redirect
 counts          bool    counts as an in-link
+importance      float   importance this path gives, 0 to 1
 score           float   score this path gives
 """)
 
