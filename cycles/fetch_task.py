@@ -129,7 +129,9 @@ async def _visit(
     settings = context.settings
     keyer = Keyer(identity.load(context.work.store).secret, settings.identity)
     guard = Guard(settings.egress)
-    async with Transport(guard, settings.limits, settings.agent) as transport:
+    async with Transport(
+        guard, settings.limits, settings.agent, budget=settings.fetching.in_flight_bytes
+    ) as transport:
         return await fetch.visit(
             inputs.planned,
             hosts=inputs.hosts,

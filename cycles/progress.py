@@ -46,7 +46,7 @@ class Progress:
             self.note(f"round {round_}: {name}" + (f" ({planned:,} URLs)" if planned else ""))
 
     def group(self, group: int, seen: Mapping[str, Any]) -> None:
-        """A host group tells how far it is: asked, waiting (hosts), why (reason → hosts), left (URLs)."""
+        """A host group tells how far it is (crawl.stages.fetch.Progress)."""
         self._groups[group] = seen
 
     def parsed(self, pages: int) -> None:
