@@ -1,6 +1,6 @@
 """Reads one page: its text, its links, and what its head says about it.
 
-What always holds: `read` never raises on what a server sent; scripts are not run; what is hidden from a
+What always holds: `read` fails at nothing a server sends; scripts are not run; what is hidden from a
 reader (script, style, template, `hidden`) is no text; links come absolute, without fragment, each distinct
 one once, in an order that the page alone decides; work is linear but for the tree builder itself, which is
 quadratic in nesting (who calls sets a deadline for that).
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
 from crawl import charset, markup, url
 from crawl.errors import UrlError
@@ -100,9 +100,15 @@ class Page:
 def read(
     body: bytes, content_type: str | None, page_url: str, *, agent: str = "", limit: int = 5_000
 ) -> Page:
-    """Read a page. `page_url` is canonical; `agent` names whose meta tag is obeyed beside `robots`."""
+    """Read a page. `page_url` is canonical; `agent` names whose meta tag is obeyed beside `robots`.
+
+    Raises MemoryError, and nothing else.
+    """
     encoding, source = charset.to_utf8(body, content_type)
-    tree = LexborHTMLParser(source, options=LexborDocumentOptions.WO_EVENTS)
+    try:
+        tree = LexborHTMLParser(source, options=LexborDocumentOptions.WO_EVENTS)
+    except SelectolaxError as error:  # no markup is refused: the tree found no memory
+        raise MemoryError(str(error)) from error
     parts = _sort(tree)
     for node in parts.unseen:
         # Unlinked, not freed: nodes below it are still held by other lists.

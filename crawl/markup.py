@@ -16,7 +16,7 @@ from typing import Final
 
 __all__ = [
     "directives",
-    "header_values",
+    "headers",
     "is_html",
     "language_tag",
     "link_header",
@@ -112,13 +112,14 @@ def link_header(lines: Iterable[str]) -> Iterator[tuple[str, frozenset[str]]]:
             yield target[1].strip(), frozenset((rel or "").lower().split())
 
 
-def header_values(lines: str | None, name: str) -> list[str]:
-    """Values of one header in lines as received (`Name: value`, one a line), in their order."""
-    if not lines:
-        return []
-    wanted = name.lower()
-    pairs = (line.partition(":") for line in lines.split("\n"))
-    return [value.strip() for field, _, value in pairs if field.strip().lower() == wanted]
+def headers(lines: str | None) -> dict[str, list[str]]:
+    """All headers in lines as received: lower-case name to values, in their order."""
+    found: dict[str, list[str]] = {}
+    for line in (lines or "").split("\n"):
+        name, colon, value = line.partition(":")
+        if colon:
+            found.setdefault(name.strip().lower(), []).append(value.strip())
+    return found
 
 
 def media_type(content_type: str | None) -> str:

@@ -1,0 +1,163 @@
+"""Rows of the table `links` from the links of many pages: keys, scope and depth, as columns.
+
+What always holds: no work is done twice for a target that several pages link to; what is not admitted keeps
+its row and is counted with its reason; rows do not depend on which other pages are in the batch.
+It reads no page and stores nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from crawl import scope, url
+from crawl.columns import Bools, Ints, take
+from crawl.keys import Keyer
+from crawl.policy import Settings
+from crawl.rejects import Rejects
+from crawl.schema import LINKS
+
+__all__ = ["COLUMNS", "LinkRows"]
+
+#: the table's columns without those that are the round's
+COLUMNS: Final = pa.schema([field for field in LINKS if field.name not in {"day", "round"}])
+
+#: reasons of crawl.scope that go before depth
+_BEFORE_DEPTH: Final = frozenset({"url_credentials", "scope_host", "scope_excluded"})
+
+
+class _Numbers(dict[str, int]):
+    """Numbers texts in the order they are first asked for."""
+
+    def __missing__(self, text: str) -> int:
+        number = self[text] = len(self)
+        return number
+
+
+class LinkRows:
+    """Gathers links page by page, then judges all targets at once."""
+
+    def __init__(self, keyer: Keyer, settings: Settings) -> None:
+        self._keyer = keyer
+        self._settings = settings
+        self._targets = _Numbers()
+        self._domains = _Numbers()
+        self._at: list[int] = []  # one a link
+        self._anchors: list[str | None] = []
+        self._rels: list[str | None] = []
+        self._vias: list[str] = []
+        self._pages: list[tuple[int, int, int, int, bool, bool]] = []
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    def add(
+        self,
+        urls: Sequence[str],
+        anchors: Sequence[str | None],
+        rels: Sequence[str | None],
+        vias: Sequence[str],
+        *,
+        source_key: int,
+        source_domain: str,
+        depth: int,
+        first_parse: bool,
+        nofollow: bool = False,
+    ) -> None:
+        """Links of one page as parallel columns, targets canonical. `depth` is theirs; `nofollow` all."""
+        targets = self._targets
+        self._at += [targets[target] for target in urls]
+        self._anchors += anchors
+        self._rels += rels
+        self._vias += vias
+        page = (len(urls), source_key, self._domains[source_domain], depth, first_parse, nofollow)
+        self._pages.append(page)
+
+    def finish(self) -> tuple[pa.Table, Rejects]:
+        """All rows (COLUMNS) in the order given, equal ones once, and a tally of those not admitted."""
+        urls = list(self._targets)
+        _, hosts, domains = url.split_many(urls)
+        keys = self._keyer.url_keys(urls, domains)
+        settings = self._settings
+        # Depth is the page's matter: whatever a batch holds, a target is judged as if it were a seed, then by
+        # depth.
+        within, reasons = scope.admit(urls, hosts, domains, 0, settings.scope, settings.limits)
+        numbers = np.array([self._domains[name] for name in domains], dtype=np.int64)
+
+        at = np.array(self._at, dtype=np.int64)
+        counts, sources, own, depths, first, nofollow = np.array(self._pages, dtype=np.int64).reshape(-1, 6).T
+        page = np.repeat(np.arange(len(counts)), counts)
+        allowed = self._vias_allowed()
+        unfollowed = self._unfollowed(nofollow[page].astype(bool))
+        deep = depths[page] > settings.limits.depth
+        admitted = within[at] & ~deep & allowed & ~unfollowed
+        early = np.array([reason in _BEFORE_DEPTH for reason in reasons], dtype=bool)
+        why = np.select([early[at], deep, ~within[at], ~allowed], [0, 1, 0, 2], 3)
+
+        columns: dict[str, Any] = {
+            "source_key": sources[page],
+            "source_domain": take(pa.array(list(self._domains), pa.string()), own[page]),
+            "target_key": keys[at],
+            "target_url": take(pa.array(urls, pa.string()), at),
+            "target_domain": take(pa.array(domains, pa.string()), at),
+            "is_internal": own[page] == numbers[at],
+            "anchor": pa.array(self._anchors, pa.string()),
+            "rel": pa.array(self._rels, pa.string()),
+            "via": pa.array(self._vias, pa.string()),
+            "depth": depths[page].astype(np.int32),
+            "first_parse": first[page].astype(bool),
+            "admitted": admitted,
+        }
+        rows = pa.table(columns, schema=COLUMNS)
+        keep = self._first_of_equals(page, keys, at)
+        if keep is not None:
+            rows = rows.filter(pa.array(keep))
+            admitted, why, at = admitted[keep], why[keep], at[keep]
+        return rows, _tally(urls, hosts, reasons, at[~admitted], why[~admitted])
+
+    def _vias_allowed(self) -> Bools:
+        allowed = set(self._settings.parsing.via)
+        if set(self._vias) <= allowed:
+            return np.ones(len(self._vias), dtype=bool)
+        return np.array([via in allowed for via in self._vias], dtype=bool)
+
+    def _unfollowed(self, whole_page: Bools) -> Bools:
+        """Links that the page asks not to follow, where the operator obeys that."""
+        if self._settings.parsing.follow_nofollow:
+            return np.zeros(len(whole_page), dtype=bool)
+        said = [rel is not None and "nofollow" in rel.split() for rel in self._rels]
+        unfollowed: Bools = np.logical_or(whole_page, np.array(said, dtype=bool))
+        return unfollowed
+
+    def _first_of_equals(self, page: Ints, keys: Ints, at: Ints) -> Bools | None:
+        """Which rows to keep where spellings of one key make rows equal; None: all.
+
+        A page's own list has each spelling once, so that only keys with several can make equal rows.
+        """
+        _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+        if len(first) == len(keys):
+            return None
+        several = np.isin(keys, keys[first[counts > 1]])[at]
+        keep = np.ones(len(at), dtype=bool)
+        seen: set[tuple[int, int, str, str | None, str | None]] = set()
+        for row in np.flatnonzero(several).tolist():
+            same = (int(page[row]), int(keys[at[row]]), self._vias[row], self._anchors[row], self._rels[row])
+            keep[row] = same not in seen
+            seen.add(same)
+        return keep
+
+
+def _tally(urls: list[str], hosts: list[str], reasons: Sequence[str | None], at: Ints, why: Ints) -> Rejects:
+    """Counts of links not admitted: `at` their targets, `why` 0 for scope, else depth, kind or nofollow."""
+    tally = Rejects()
+    if not len(at):
+        return tally
+    pairs, counts = np.unique(at * 4 + why, return_counts=True)
+    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        target, code = divmod(pair, 4)
+        reason = ("", "depth", "via", "nofollow")[code] or reasons[target] or "scope"
+        tally.add(reason, hosts[target], urls[target], count)
+    return tally

@@ -1,0 +1,136 @@
+"""What a round learnt about each URL: rows of `visits` and of `fetches` from what was asked and skipped.
+
+What always holds: one row of `visits` per URL (a request counts before a decision not to ask, a later one
+before an earlier one); redirects, unchanged pages and failures alike have theirs. Nothing is judged here:
+states and schedules are the merge's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import date
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from crawl import markup, url
+from crawl.keys import Keyer
+from crawl.outcomes import Outcome
+from crawl.records import Fetch, Skip
+from crawl.schema import FETCHES, VISITS
+
+__all__ = ["arrived", "fetch_rows", "visit_rows"]
+
+#: document_key and canonical hint of a parsed page
+Parsed: TypeAlias = "tuple[int, str | None]"
+
+#: columns of `fetches` that are fields of a record; the others are the task's
+_OF_RECORD: Final = tuple(name for name in FETCHES.names if name in {field.name for field in fields(Fetch)})
+_VALUES: Final = attrgetter(*_OF_RECORD)
+
+
+def arrived(record: Fetch) -> bool:
+    """Whether a page's content came that is not what was known."""
+    return (
+        record.kind == "page"
+        and record.status == 200
+        and record.body_hash is not None
+        and record.body_hash != record.known_hash
+    )
+
+
+def fetch_rows(records: Sequence[Fetch], *, day: date, round_: int, group: int, fence: int) -> pa.Table:
+    """Rows of `fetches` in the order of the records."""
+    columns: dict[str, tuple[Any, ...]] = (
+        dict(zip(_OF_RECORD, zip(*map(_VALUES, records), strict=True), strict=True)) if records else {}
+    )
+    given = {"day": day, "round": round_, "group": group, "fence": fence}
+    columns.update({name: (value,) * len(records) for name, value in given.items()})
+    return pa.table([pa.array(columns.get(field.name, ()), field.type) for field in FETCHES], schema=FETCHES)
+
+
+def visit_rows(
+    records: Iterable[Fetch | Skip],
+    parsed: Mapping[int, Parsed],
+    failed: Mapping[int, str],
+    keyer: Keyer,
+) -> pa.Table:
+    """Rows of `visits`, sorted by url_key. `failed`: pages whose parse was given up, with its reason."""
+    chosen: dict[int, Fetch | Skip] = {}
+    for record in records:
+        if isinstance(record, Fetch) and record.kind != "page":
+            continue
+        other = chosen.get(record.url_key)
+        if other is None or _rank(record) > _rank(other):
+            chosen[record.url_key] = record
+    ordered = [chosen[key] for key in sorted(chosen)]
+    targets = [target for record in ordered if (target := _target(record)) is not None]
+    keys = iter(keyer.url_keys(targets, url.split_many(targets)[2]).tolist())
+    rows = [
+        _fetched(record, parsed.get(record.url_key), failed.get(record.url_key), keys)
+        if isinstance(record, Fetch)
+        else _skipped(record)
+        for record in ordered
+    ]
+    return pa.Table.from_pylist(rows, schema=VISITS)
+
+
+def _rank(record: Fetch | Skip) -> tuple[bool, Any]:
+    """A request tells more than a decision not to ask; the last one tells most."""
+    fetched = isinstance(record, Fetch)
+    return fetched, record.finished_at if isinstance(record, Fetch) else record.decided_at
+
+
+def _target(record: Fetch | Skip) -> str | None:
+    """Where a redirect leads; None for anything else."""
+    return record.next_url if isinstance(record, Fetch) and record.outcome == Outcome.REDIRECT else None
+
+
+def _fetched(record: Fetch, parsed: Parsed | None, failure: str | None, targets: Any) -> dict[str, Any]:
+    """One request's row. `targets` gives the next redirect's key."""
+    headers = markup.headers(record.response_headers)
+    content = record.status == 200 and record.body_hash is not None
+    return {
+        "url_key": record.url_key,
+        "url": record.url,
+        "host": record.host,
+        "depth": record.depth,
+        "referrer_key": record.referrer_key,
+        "planned": record.planned,
+        "outcome": str(Outcome.PARSE_FAILED) if failure else record.outcome,
+        "reason": failure or record.reason,
+        "http_status": record.status,
+        "robots_version": record.robots_version,
+        "fetched_at": record.finished_at,
+        "etag": _last(headers.get("etag")),
+        "last_modified": _last(headers.get("last-modified")),
+        "content_hash": record.body_hash if content else None,
+        "content_length": record.bytes if content else None,
+        "redirect_to_key": next(targets) if _target(record) is not None else None,
+        "document_key": parsed[0] if parsed else None,
+        "changed": arrived(record),
+        "canonical_hint": parsed[1] if parsed else None,
+        "retry_after_ms": record.retry_after_ms,
+    }
+
+
+def _skipped(record: Skip) -> dict[str, Any]:
+    return {
+        "url_key": record.url_key,
+        "url": record.url,
+        "host": record.host,
+        "depth": record.depth,
+        "referrer_key": record.referrer_key,
+        "planned": record.planned,
+        "outcome": record.outcome,
+        "reason": record.reason,
+        "robots_version": record.robots_version,
+        "fetched_at": record.decided_at,
+        "changed": False,
+    }
+
+
+def _last(values: list[str] | None) -> str | None:
+    return values[-1] or None if values else None

@@ -1,0 +1,116 @@
+"""The parse process: pages come on stdin, answers go to stdout. Run as `python -m cycles.child_main`.
+
+What always holds: it ends when stdin does (its parent is gone), and kills itself when a page takes far longer
+than its parent would wait; it may use the memory it has after its imports plus the settings' share, no more;
+the lake's secret is read by itself and appears in no argument, environment or message.
+
+Messages in: (root, settings) once, then batches of pages. Messages out: ("ready",), then for each batch
+("done", pages finished, CPU seconds) after every page and a last ("result", documents, links, parsed,
+rejects), the tables as Arrow streams. Out of memory, it ends with the exit code `OUT_OF_MEMORY`.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from crawl import journal
+from crawl.keys import Keyer
+from crawl.policy import Settings
+from crawl.stages import parse
+from cycles import frames
+from lake import identity
+from lake.store import connect
+
+__all__ = ["OUT_OF_MEMORY", "main"]
+
+OUT_OF_MEMORY: Final = 3
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    source, out = os.dup(0), os.dup(1)
+    os.dup2(2, 1)  # whatever a library prints must not end up between the messages
+    root, pickled = frames.receive(source)
+    settings: Settings = pickle.loads(pickled)
+    keyer = Keyer(identity.load(connect(root)).secret, settings.identity)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)  # a page makes thousands of short-lived nodes, hardly ever a cycle
+    _limit_memory(settings.parsing.memory_bytes)
+    frames.send(out, ("ready",))
+    while True:
+        try:
+            batch = frames.receive(source)
+        except frames.Gone:
+            return
+        _serve(batch, out, keyer, settings)
+
+
+def _serve(batch: Sequence[Any], out: int, keyer: Keyer, settings: Settings) -> None:
+    """Parse one batch and answer."""
+    finished = 0
+    # Four times its deadline: the parent decides first, if there is one.
+    patience = 4 * settings.parsing.deadline.total_seconds() + 1
+
+    def pages() -> Iterator[parse.RawPage]:
+        nonlocal finished
+        for fields in batch:
+            signal.setitimer(signal.ITIMER_REAL, patience)  # SIGALRM ends the process, in C code as well
+            yield _page(fields)
+            finished += 1
+            frames.send(out, ("done", finished, time.process_time()))
+        signal.setitimer(signal.ITIMER_REAL, patience + len(batch))
+
+    try:
+        found = parse.extract(pages(), keyer=keyer, settings=settings)
+        tables = (_ipc(found.documents), _ipc(found.links), _ipc(found.parsed))
+        frames.send(out, ("result", *tables, list(found.rejects)))
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)  # what a failed allocation left behind is nobody's guess
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _page(fields: Sequence[Any]) -> parse.RawPage:
+    url_key, url, host, domain, depth, first_parse, content_type, headers, compressed = fields
+    return parse.RawPage(
+        url_key=url_key,
+        url=url,
+        host=host,
+        domain=domain,
+        depth=depth,
+        first_parse=first_parse,
+        content_type=content_type,
+        headers=headers,
+        body=journal.decompress(compressed),
+    )
+
+
+def _ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def _limit_memory(more: int) -> None:
+    """Address space: what there is now, and `more` bytes."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        pages = int(file.read().split()[0])
+    limit = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+if __name__ == "__main__":
+    main()
+    sys.stderr.flush()
+    os._exit(0)  # no thread of a library may hold up the end

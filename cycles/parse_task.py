@@ -1,0 +1,292 @@
+"""Parse some finished journal parts: what was asked, what it said, and what each URL's visit came to.
+
+Written in their final place: `fetches`, `links` (sorted by target_key). Written as work files for later
+stages: visits (sorted by url_key), documents with their depth (sorted by document_key), an index of new
+bodies, rejects.
+What always holds: the rows do not depend on how parts are spread over tasks; parts are streamed, links and
+documents leave memory when they are many; no file name is used twice, so a task that ran twice spoils nothing
+(whose files count is the caller's to say). Nothing is committed here.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from crawl import markup, visits
+from crawl.keys import Keyer
+from crawl.linkrows import LinkRows
+from crawl.outcomes import Outcome
+from crawl.records import Fetch, Skip
+from crawl.rejects import Rejects
+from cycles import child
+from cycles.claim import Part
+from cycles.context import Context
+from lake import files, identity, journal
+from lake.entries import FileEntry
+
+__all__ = ["BODY_INDEX", "ParsedFiles", "parse_parts"]
+
+#: a batch for the parse process: pages, and bytes as compressed in the journal
+_BATCH_PAGES: Final = 200
+_BATCH_BYTES: Final = 16_000_000
+#: link rows, and bytes of documents, that are held before they are written
+_LINK_ROWS: Final = 1_000_000
+_DOCUMENT_BYTES: Final = 64_000_000
+#: where the bodies of a task's pages lie in the journal
+_INDEX: Final[dict[str, pa.DataType]] = {
+    "hash_key": pa.int64(),  # first 64 bits of the hash: the order of the file
+    "body_hash": pa.string(),
+    "url_key": pa.int64(),
+    "depth": pa.int32(),
+    "part": pa.string(),  # path of the journal part
+    "offset": pa.int64(),  # of the frame
+    "size": pa.int64(),  # bytes as compressed
+    "length": pa.int64(),  # bytes decoded
+    "media_type": pa.string(),
+}
+BODY_INDEX: Final = pa.schema(_INDEX)
+_GROUP: Final = re.compile(r"group-(\d+)/(\d+)\.(\d+)/[^/]+$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedFiles:
+    """What one task wrote. Work files are paths relative to the lake's root; None where there are no rows."""
+
+    parts: tuple[Part, ...]
+    fetches: tuple[FileEntry, ...]
+    links: tuple[FileEntry, ...]
+    visits: str | None
+    documents: tuple[str, ...]  # columns crawl.stages.parse.DOCUMENT_COLUMNS
+    bodies: str | None  # columns BODY_INDEX
+    rejects: str | None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ParsedFiles:
+        """The reverse of `to_dict`."""
+        return cls(
+            parts=tuple(Part(**part) for part in values["parts"]),
+            fetches=tuple(FileEntry.from_dict(entry) for entry in values["fetches"]),
+            links=tuple(FileEntry.from_dict(entry) for entry in values["links"]),
+            visits=values["visits"],
+            documents=tuple(values["documents"]),
+            bodies=values["bodies"],
+            rejects=values["rejects"],
+            counts=dict(values["counts"]),
+        )
+
+
+def parse_parts(
+    context: Context, parts: Sequence[Part], parser: child.ParseChild | None = None
+) -> ParsedFiles:
+    """Parse journal parts (each its first `length` bytes). Raises LakeError, ClusterError.
+
+    `parser`: a parse process of the caller's; without one, this worker's.
+    """
+    lending = nullcontext(parser) if parser else child.lent(context.root, context.settings)
+    with lending as own, ExitStack() as stack:
+        task = _Task(context, own, stack)
+        for part in parts:
+            task.take(part)
+        task.finish()
+    return task.files(parts)
+
+
+class _Task:
+    """Rows of one task on their way to its files."""
+
+    def __init__(self, context: Context, parser: child.ParseChild, stack: ExitStack) -> None:
+        self._context = context
+        self._store = context.work.store
+        self._keyer = Keyer(identity.load(self._store).secret, context.settings.identity)
+        self._parser = parser
+        self._stack = stack  # holds the open fetches file, which an error abandons
+        self._name = secrets.token_hex(6)
+        self._records: list[Fetch | Skip] = []
+        self._batch: list[tuple[Any, ...]] = []
+        self._batch_bytes = 0
+        self._parsed: dict[int, visits.Parsed] = {}
+        self._failed: dict[int, str] = {}
+        self._index: list[tuple[Any, ...]] = []
+        self._links: list[pa.Table] = []
+        self._link_rows = 0
+        self._documents: list[pa.Table] = []
+        self._document_bytes = 0
+        self._rejects = Rejects()
+        self._fetches: files.Writer | None = None
+        self._link_files: list[FileEntry] = []
+        self._document_files: list[str] = []
+        self._work: dict[str, str | None] = {}
+        self._counts = dict.fromkeys(("requests", "skips", "bodies", "parsed", "failed", "links"), 0)
+
+    def take(self, part: Part) -> None:
+        """Read one part and parse its pages."""
+        found = _GROUP.search(part.path)
+        group, fence = (int(found[1]), int(found[2])) if found else (0, 0)
+        asked: list[Fetch] = []
+        for record, body, offset in journal.read_part(self._store, part.path, part.length):
+            self._records.append(record)
+            if isinstance(record, Fetch):
+                asked.append(record)
+                if body is not None and visits.arrived(record):
+                    self._arrived(record, body, part.path, offset)
+        self._counts["requests"] += len(asked)
+        self._write_fetches(asked, group, fence)
+
+    def _arrived(self, record: Fetch, body: bytes, part: str, offset: int) -> None:
+        """A new body: note where it lies; hand it to the parser if it may be a page."""
+        digest = record.body_hash or ""
+        key = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
+        essence = markup.media_type(record.content_type)
+        where = (part, offset, len(body), record.bytes, essence)
+        self._index.append((key, digest, record.url_key, record.depth, *where))
+        if essence and not markup.is_html(essence, b""):
+            return
+        self._batch.append(child.page(record, body))
+        self._batch_bytes += len(body)
+        if len(self._batch) >= _BATCH_PAGES or self._batch_bytes >= _BATCH_BYTES:
+            self._parse()
+
+    def _parse(self) -> None:
+        batch, self._batch, self._batch_bytes = self._batch, [], 0
+        if not batch:
+            return
+        result = self._parser.parse(batch)
+        self._failed.update(result.failed)
+        for url_key, *fields in batch:
+            if url_key in result.failed:
+                self._rejects.add(result.failed[url_key], fields[1], fields[0])
+        for extract in result.extracts:
+            columns = [extract.parsed[name].to_pylist() for name in extract.parsed.column_names]
+            for url_key, document_key, hint in zip(*columns, strict=True):
+                self._parsed[url_key] = (document_key, hint)
+            self._rejects.update(extract.rejects)
+            self._add_links(extract.links)
+            self._documents.append(extract.documents)
+            self._document_bytes += extract.documents.nbytes
+        if self._document_bytes >= _DOCUMENT_BYTES:
+            self._write_documents()
+
+    def _add_links(self, rows: pa.Table) -> None:
+        self._links.append(rows)
+        self._link_rows += rows.num_rows
+        if self._link_rows >= _LINK_ROWS:
+            self._write_links()
+
+    def finish(self) -> None:
+        """Parse what waits, then write everything."""
+        self._parse()
+        self._redirects()
+        self._write_links()
+        self._write_documents()
+        rows = visits.visit_rows(self._records, self._parsed, self._failed, self._keyer)
+        self._write_work("visits", rows)
+        columns = list(zip(*self._index, strict=True)) or [()] * len(BODY_INDEX)
+        arrays = [pa.array(values, column.type) for values, column in zip(columns, BODY_INDEX, strict=True)]
+        index = pa.Table.from_arrays(arrays, schema=BODY_INDEX)
+        self._write_work("bodies", _sorted(index, "hash_key"))
+        context = self._context
+        tally = self._rejects.rows(
+            "parse", day=context.day, round_=context.round, policy_version=context.policy_version
+        )
+        self._write_work("rejects", tally)
+        self._counts.update(
+            skips=len(self._records) - self._counts["requests"],
+            bodies=len(self._index),
+            parsed=len(self._parsed),
+            failed=len(self._failed),
+        )
+
+    def _redirects(self) -> None:
+        """Link rows of redirects: the target is as deep as what led there."""
+        rows = LinkRows(self._keyer, self._context.settings)
+        for record in self._records:
+            if not isinstance(record, Fetch) or record.kind != "page":
+                continue
+            if record.outcome == Outcome.REDIRECT and record.next_url:
+                rows.add(
+                    [record.next_url],
+                    [None],
+                    [None],
+                    ["redirect"],
+                    source_key=record.url_key,
+                    source_domain=record.domain,
+                    depth=record.depth,
+                    first_parse=not record.parsed_before,
+                )
+        if len(rows):
+            table, refused = rows.finish()
+            self._rejects.update(refused)
+            self._add_links(table)
+
+    def _write_fetches(self, asked: Sequence[Fetch], group: int, fence: int) -> None:
+        if not asked:
+            return
+        context = self._context
+        if self._fetches is None:
+            name = files.new_name(context.round)
+            writer = files.Writer(self._store, "fetches", name=name, day=context.day)
+            self._fetches = self._stack.enter_context(writer)
+        rows = visits.fetch_rows(asked, day=context.day, round_=context.round, group=group, fence=fence)
+        self._fetches.add(rows)
+
+    def _write_links(self) -> None:
+        waiting, self._links, self._link_rows = self._links, [], 0
+        rows = pa.concat_tables(waiting) if waiting else None
+        if rows is None or not rows.num_rows:
+            return
+        self._counts["links"] += rows.num_rows
+        rows = _sorted(rows, "target_key")
+        rows = rows.append_column("round", pa.repeat(pa.scalar(self._context.round, pa.int64()), len(rows)))
+        self._link_files.append(files.write(self._store, "links", rows, day=self._context.day))
+
+    def _write_documents(self) -> None:
+        waiting, self._documents, self._document_bytes = self._documents, [], 0
+        rows = pa.concat_tables(waiting) if waiting else None
+        if rows is None or not rows.num_rows:
+            return
+        order = np.lexsort([rows[name].to_numpy() for name in ("first_url_key", "depth", "document_key")])
+        keys = rows["document_key"].to_numpy()[order]
+        first = np.append(True, keys[1:] != keys[:-1])
+        path = self._path(f"documents-{len(self._document_files)}")
+        files.write_work(self._store, path, rows.take(order[first]))
+        self._document_files.append(path)
+
+    def _write_work(self, kind: str, rows: pa.Table) -> None:
+        self._work[kind] = None
+        if rows.num_rows:
+            self._work[kind] = self._path(kind)
+            files.write_work(self._store, self._path(kind), rows)
+
+    def _path(self, kind: str) -> str:
+        return self._context.work.path("parse", f"{self._name}-{kind}.parquet")
+
+    def files(self, parts: Sequence[Part]) -> ParsedFiles:
+        """What was written; to be asked after the end."""
+        return ParsedFiles(
+            parts=tuple(parts),
+            fetches=(self._fetches.entry,) if self._fetches is not None else (),
+            links=tuple(self._link_files),
+            visits=self._work["visits"],
+            documents=tuple(self._document_files),
+            bodies=self._work["bodies"],
+            rejects=self._work["rejects"],
+            counts=dict(self._counts),
+        )
+
+
+def _sorted(rows: pa.Table, key: str) -> pa.Table:
+    order = np.argsort(rows[key].to_numpy(), kind="stable")
+    return rows.take(order)

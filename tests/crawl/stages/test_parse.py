@@ -1,0 +1,130 @@
+"""Parse: what some pages say, as rows."""
+
+from dataclasses import replace
+
+from crawl.keys import Keyer
+from crawl.policy import Agent, Parsing, Scope, Settings
+from crawl.stages.parse import DOCUMENT_COLUMNS, Extract, RawPage, extract
+
+KEYER = Keyer(bytes(range(32)))
+SETTINGS = Settings(agent=Agent(name="OurBot"), scope=Scope(domains=("a.test",)))
+
+
+def raw(path: str, body: str, **given: object) -> RawPage:
+    url = f"http://a.test/{path}"
+    fields: dict[str, object] = {
+        "url_key": KEYER.url_key(url),
+        "url": url,
+        "host": "a.test",
+        "domain": "a.test",
+        "depth": 2,
+        "first_parse": True,
+        "content_type": "text/html; charset=utf-8",
+        "headers": None,
+        "body": body.encode(),
+    }
+    return RawPage(**{**fields, **given})  # type: ignore[arg-type]
+
+
+def run(*pages: RawPage, settings: Settings = SETTINGS) -> Extract:
+    return extract(pages, keyer=KEYER, settings=settings)
+
+
+def test_a_page_becomes_a_document_and_its_links_are_one_deeper() -> None:
+    page = raw(
+        "x",
+        "<html lang=en><title>T</title><meta name=description content=D><meta name=robots content=noarchive>"
+        "<p>Some <b>text</b></p><a href=y rel=nofollow>Why</a>",
+        headers="Last-Modified: old\nLAST-MODIFIED: new\nX-Robots-Tag: otherbot: none\n"
+        "X-Robots-Tag: ourbot: noindex\n"
+        'Link: </c>; rel="canonical"',
+    )
+    found = run(page)
+    assert found.documents.schema == DOCUMENT_COLUMNS
+    (document,) = found.documents.to_pylist()
+    assert document == {
+        "document_key": KEYER.document_key("Some text Why"),
+        "text": "Some text Why",
+        "first_url_key": page.url_key,
+        "url": page.url,
+        "title": "T",
+        "description": "D",
+        "language": "en",
+        "charset": "utf-8",
+        "content_type": "text/html; charset=utf-8",
+        "last_modified": "new",
+        "canonical_hint": "http://a.test/c",
+        "robots_directives": "noarchive, noindex",
+        "text_chars": 13,
+        "html_bytes": len(page.body),
+        "link_count": 1,
+        "simhash": None,
+        "minhash": None,
+        "needs_rendering": None,
+        "depth": 2,
+    }
+    (link,) = found.links.to_pylist()
+    assert (link["target_url"], link["depth"], link["via"]) == ("http://a.test/y", 3, "a")
+    assert (link["anchor"], link["rel"], link["first_parse"]) == ("Why", "nofollow", True)
+    assert found.parsed.to_pylist() == [
+        {
+            "url_key": page.url_key,
+            "document_key": document["document_key"],
+            "canonical_hint": "http://a.test/c",
+        }
+    ]
+
+
+def test_of_equal_texts_the_document_is_that_of_the_smallest_depth_and_key() -> None:
+    pages = [raw(f"{n}", "<p>same</p>", depth=1 if n in {3, 5} else 2) for n in range(6)]
+    found = run(*pages)
+    assert found.documents["first_url_key"].to_pylist() == [min(pages[3].url_key, pages[5].url_key)]
+    assert found.parsed.num_rows == 6
+    assert run(*reversed(pages)).documents == found.documents
+
+
+def test_what_is_no_page_gives_no_rows_and_one_without_a_type_is_known_by_its_start() -> None:
+    found = run(
+        raw("p", "<html>", content_type="text/plain"),
+        raw("q", "%PDF-1.7", content_type=None),
+        raw("r", "<!doctype html><p>yes", content_type=None),
+    )
+    assert found.documents["text"].to_pylist() == ["yes"]
+    assert found.parsed.num_rows == 1
+
+
+def test_limits_on_a_page_leave_their_reasons() -> None:
+    parsing = Parsing(parsed_bytes=60, links=2)
+    body = "<a href=1>x</a><a href=2>x</a><a href=3>x</a><p>" + "y" * 100
+    found = run(raw("p", body), settings=replace(SETTINGS, parsing=parsing))
+    assert found.links.num_rows == 2
+    assert [(reason, count, example) for reason, _, _, count, example in found.rejects] == [
+        ("page_too_long", 1, "http://a.test/p"),
+        ("too_many_links", 1, "http://a.test/p"),
+    ]
+    assert found.documents["html_bytes"].to_pylist() == [len(body)]
+
+
+def test_a_page_that_asks_not_to_be_followed_is_followed_unless_the_operator_obeys() -> None:
+    page = raw("p", "<meta name=robots content=none><a href=x>x</a>")
+    assert run(page).links["admitted"].to_pylist() == [True]
+    obeying = replace(SETTINGS, parsing=Parsing(follow_nofollow=False))
+    assert run(page, settings=obeying).links["admitted"].to_pylist() == [False]
+
+
+def test_pages_are_taken_one_at_a_time() -> None:
+    order = []
+
+    def pages():
+        for name in ("1", "2"):
+            order.append(f"give {name}")
+            yield raw(name, f"<p>{name}")
+            order.append(f"done {name}")
+
+    extract(pages(), keyer=KEYER, settings=SETTINGS)
+    assert order == ["give 1", "done 1", "give 2", "done 2"]
+
+
+def test_no_pages_are_tables_without_rows() -> None:
+    found = run()
+    assert (found.documents.num_rows, found.links.num_rows, found.parsed.num_rows) == (0, 0, 0)

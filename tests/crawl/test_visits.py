@@ -1,0 +1,112 @@
+"""Visits and fetches: records as rows, one visit a URL."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+from crawl.keys import Keyer
+from crawl.records import Fetch, Skip
+from crawl.schema import FETCHES, VISITS
+from crawl.visits import arrived, fetch_rows, visit_rows
+
+KEYER = Keyer(bytes(range(32)))
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+FETCH = Fetch(
+    kind="page",
+    url="http://a.test/",
+    url_key=7,
+    origin="http://a.test",
+    host="a.test",
+    domain="a.test",
+    attempt=1,
+    chain_id=1,
+    hop=0,
+    started_at=NOW,
+    finished_at=NOW + timedelta(seconds=1),
+    required_gap_ms=0.0,
+    gap_rule="none",
+    total_ms=1.0,
+    outcome="OK",
+    policy_version="p",
+    status=200,
+    bytes=5,
+    body_hash="new",
+    known_hash="old",
+    response_headers="ETag: one\nLast-Modified: then\nETAG: two",
+    depth=3,
+)
+SKIP = Skip(
+    url_key=8,
+    url="http://a.test/8",
+    host="a.test",
+    depth=1,
+    outcome="ROBOTS_DENIED",
+    reason="r",
+    decided_at=NOW,
+)
+
+
+def rows(*records: Fetch | Skip, **given: object) -> list[dict]:
+    options = {"parsed": {}, "failed": {}, **given}
+    table = visit_rows(records, options["parsed"], options["failed"], KEYER)
+    assert table.schema == VISITS
+    return table.to_pylist()
+
+
+def test_content_that_differs_from_what_was_known_is_a_change() -> None:
+    (row,) = rows(FETCH, parsed={7: (99, "http://a.test/c")})
+    assert row["changed"]
+    assert (row["content_hash"], row["content_length"], row["document_key"]) == ("new", 5, 99)
+    assert (row["etag"], row["last_modified"], row["canonical_hint"]) == ("two", "then", "http://a.test/c")
+    assert row["fetched_at"] == NOW + timedelta(seconds=1)
+    assert (row["depth"], row["outcome"], row["http_status"]) == (3, "OK", 200)
+
+
+def test_the_same_content_and_a_304_are_none() -> None:
+    same = replace(FETCH, known_hash="new")
+    (row,) = rows(same)
+    assert (row["changed"], row["content_hash"]) == (False, "new")
+    assert not arrived(same)
+    (row,) = rows(replace(FETCH, status=304, outcome="NOT_MODIFIED", body_hash=None, bytes=0))
+    assert (row["changed"], row["content_hash"], row["content_length"]) == (False, None, None)
+
+
+def test_the_body_of_an_error_page_is_no_content() -> None:
+    missing = replace(FETCH, status=404, outcome="NOT_FOUND")
+    (row,) = rows(missing)
+    assert (row["changed"], row["content_hash"]) == (False, None)
+    assert not arrived(missing)
+
+
+def test_a_redirect_names_its_target() -> None:
+    moved = replace(FETCH, status=301, outcome="REDIRECT", next_url="http://b.test/x", body_hash=None)
+    other = replace(moved, url_key=3, next_url="http://c.test/")
+    assert [row["redirect_to_key"] for row in rows(moved, other, SKIP)] == [
+        KEYER.url_key("http://c.test/"),
+        KEYER.url_key("http://b.test/x"),
+        None,
+    ]
+
+
+def test_a_page_whose_parse_was_given_up_says_so() -> None:
+    (row,) = rows(FETCH, failed={7: "parse_deadline"})
+    assert (row["outcome"], row["reason"], row["document_key"], row["changed"]) == (
+        "PARSE_FAILED", "parse_deadline", None, True,
+    )  # fmt: skip
+
+
+def test_a_url_has_one_visit_and_a_request_tells_more_than_a_skip() -> None:
+    skipped = replace(SKIP, url_key=7, decided_at=NOW + timedelta(hours=1))
+    later = replace(FETCH, finished_at=NOW + timedelta(minutes=5), outcome="TIMEOUT", status=None)
+    robots = replace(FETCH, kind="robots", url_key=6)
+    found = rows(later, FETCH, skipped, robots, SKIP)
+    assert [(row["url_key"], row["outcome"]) for row in found] == [(7, "TIMEOUT"), (8, "ROBOTS_DENIED")]
+    assert found[1]["fetched_at"] == NOW
+    assert found[1]["reason"] == "r"
+
+
+def test_rows_of_fetches_have_the_tables_columns() -> None:
+    table = fetch_rows([FETCH, FETCH], day=date(2026, 3, 1), round_=4, group=2, fence=9)
+    assert table.schema == FETCHES
+    row = table.to_pylist()[1]
+    assert (row["round"], row["group"], row["fence"], row["url_key"], row["body_hash"]) == (4, 2, 9, 7, "new")
+    assert fetch_rows([], day=date(2026, 3, 1), round_=4, group=2, fence=9).num_rows == 0
