@@ -14,7 +14,7 @@ from crawl import policy
 from crawl.content import Decoder
 from crawl.outcomes import Outcome, from_status
 
-__all__ = ["DROPPED", "REDIRECTS", "STALE", "Answer", "Incoming", "Request", "location"]
+__all__ = ["DROPPED", "REDIRECTS", "STALE", "Answer", "Incoming", "Request", "header", "location", "settle"]
 
 #: reason of an answer whose transfer we ended ourselves: nothing was learnt
 DROPPED: Final = "dropped"
@@ -231,3 +231,12 @@ def location(answer: Answer) -> str | None:
         return octets.decode("utf-8")
     except UnicodeDecodeError:
         return value
+
+
+def header(lines: str, name: str) -> str | None:
+    """First value of a header among lines as `Answer.headers` has them; `name` in lower case."""
+    for line in lines.split("\n"):
+        key, colon, value = line.partition(":")
+        if colon and key.strip().lower() == name:
+            return value.strip(" \t\r")
+    return None

@@ -1,0 +1,125 @@
+"""How an answer becomes a row of `fetches`, and which conditional lines a request carries.
+
+What always holds: every request makes one record; its times are real, its phases the transport's; a body's
+hash is there only where a whole 200 came. It decides nothing about what is asked next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from hashlib import sha256
+
+from crawl.exchange import Answer
+from crawl.hostqueue import Ask
+from crawl.outcomes import Outcome
+from crawl.politeness import HostState, retry_after
+from crawl.records import Fetch
+
+__all__ = ["Sent", "record", "validators"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What was true when a request was dispatched."""
+
+    started_at: datetime
+    state: HostState  # of its host, for the gap that was in force
+    validators: tuple[str, ...]
+    dns_ms: float | None
+    dns_cached: bool | None
+    robots_version: str | None
+
+
+def validators(ask: Ask, now: datetime) -> tuple[str, ...]:
+    """If-None-Match and If-Modified-Since lines, as received from the server (RFC 9110 13.1).
+
+    Left out: what would not be a line, `*`, and a date that is none or lies in the future of `now`.
+    """
+    lines = []
+    if ask.etag and ask.etag.strip() != "*" and _line(ask.etag):
+        lines.append(f"If-None-Match: {ask.etag}")
+    if ask.last_modified and _line(ask.last_modified) and _past(ask.last_modified, now):
+        lines.append(f"If-Modified-Since: {ask.last_modified}")
+    return tuple(lines)
+
+
+def _line(text: str) -> bool:
+    return len(text) <= 1_000 and all(" " <= char <= "\xff" and char != "\x7f" for char in text)
+
+
+def _past(text: str, now: datetime) -> bool:
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return False
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)) <= now
+
+
+def record(
+    ask: Ask,
+    sent: Sent,
+    answer: Answer,
+    *,
+    outcome: Outcome,
+    reason: str | None,
+    next_url: str | None,
+    final_url_key: int | None,
+    finished_at: datetime,
+    total_ms: float,
+    policy_version: str,
+) -> Fetch:
+    """The record of one request. `outcome`, `reason`, `next_url`: after redirects were judged."""
+    fields = answer.fields
+    status = answer.status
+    asked = fields.get("retry-after") if status is not None and (status == 429 or status >= 500) else None
+    seconds = None if asked is None else retry_after(asked, finished_at)
+    whole = status == 200 and outcome is Outcome.OK
+    if ask.kind == "robots":  # the rules are read as far as they came
+        whole = outcome in (Outcome.OK, Outcome.TOO_LARGE)
+    state = sent.state
+    return Fetch(
+        kind=ask.kind,
+        url=ask.url,
+        url_key=ask.url_key,
+        origin=ask.origin,
+        host=ask.host,
+        domain=ask.domain,
+        attempt=ask.attempt,
+        chain_id=ask.chain_id,
+        hop=ask.hop,
+        next_url=next_url,
+        final_url_key=final_url_key,
+        started_at=sent.started_at,
+        finished_at=finished_at,
+        required_gap_ms=0.0 if state.next_allowed_at is None else state.delay_ms,
+        gap_rule="none" if state.next_allowed_at is None else state.gap_rule,
+        address=answer.address,
+        dns_ms=sent.dns_ms,
+        dns_cached=sent.dns_cached,
+        connect_ms=answer.connect_ms,
+        tls_ms=answer.tls_ms,
+        first_byte_ms=answer.first_byte_ms,
+        total_ms=total_ms,
+        conn_reused=answer.reused,
+        http_version=answer.http_version,
+        status=status,
+        outcome=outcome.value,
+        reason=reason,
+        request_validators="\n".join(sent.validators) or None,
+        response_headers=answer.headers or None,
+        content_type=fields.get("content-type"),
+        wire_bytes=answer.wire_bytes,
+        bytes=len(answer.body),
+        body_hash=sha256(answer.body).hexdigest() if whole else None,
+        truncated=answer.truncated,
+        retry_after_ms=None if seconds is None else seconds * 1e3,
+        robots_version=sent.robots_version,
+        policy_version=policy_version,
+        depth=ask.depth,
+        referrer_key=ask.referrer_key,
+        planned=ask.planned,
+        parsed_before=ask.parsed_before,
+        known_hash=ask.known_hash,
+    )

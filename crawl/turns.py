@@ -1,0 +1,211 @@
+"""Turns in real time: an agenda of hosts driven by one timer, inside a window and under a lease.
+
+What always holds: no turn is given before its time, after the deadline, or while `permit` says no. Real
+times are those of the monotonic clock, anchored once, so that a step of the system clock shortens no gap.
+What a turn is good for is the caller's affair; an error in it ends the whole run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from crawl.agenda import Agenda
+from crawl.errors import CrawlError
+from crawl.hostqueue import HostQueue
+
+__all__ = ["Clock", "LeaseLost", "Turns"]
+
+#: added to every gap: rounding to microseconds must not make a request early
+_SAFETY: Final = 0.001
+#: how often lease and window are looked at while nothing else happens (seconds)
+_TICK: Final = 0.5
+#: turns in one go before the loop may do something else
+_BATCH: Final = 256
+#: rules of a gap that tell more than that the window was too short
+_TELLING: Final = frozenset({"backoff", "retry_after", "crawl_delay"})
+
+
+class LeaseLost(CrawlError):
+    """The right to ask this group's hosts lapsed and did not come back; open transfers were dropped."""
+
+
+class Clock(Protocol):
+    """Real time, and seconds that never go back."""
+
+    def now(self) -> datetime:
+        """Real time, UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds from some fixed point."""
+
+
+class Turns:
+    """Gives turns to hosts until none has work, the window closes, or the lease is lost."""
+
+    #: makes the host's next request; must see to it that `release` is called in the end
+    turn: Callable[[HostQueue, float], None]
+    #: called every now and then
+    tick: Callable[[], None]
+    #: called when the lease lapses: drop what is under way
+    lapse: Callable[[], None]
+
+    def __init__(
+        self, slots: int, clock: Clock, deadline: float, permit: Callable[[], bool], lease_s: float
+    ) -> None:
+        """`deadline`: on `clock.monotonic`. `lease_s`: how long a lapsed lease may take to come back."""
+        self._agenda: Agenda[HostQueue] = Agenda(slots)
+        self._clock = clock
+        self._deadline = deadline
+        self._permit = permit
+        self._lease_s = lease_s
+        self._lapsed_at: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._soon: asyncio.Handle | None = None
+        self._ticking: asyncio.Handle | None = None
+        #: hosts that may not be asked before the deadline, and why
+        self.late: dict[str, str] = {}
+        self.ended = False
+        self._wall0 = clock.now()
+        self._mono0 = clock.monotonic()
+
+    @property
+    def in_flight(self) -> int:
+        """Hosts whose turn it is."""
+        return self._agenda.granted
+
+    @property
+    def waiting(self) -> int:
+        """Hosts that wait for their time."""
+        return self._agenda.waiting
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the window closes."""
+        return max(0.0, self._deadline - self.monotonic())
+
+    def monotonic(self) -> float:
+        """Seconds now."""
+        return self._clock.monotonic()
+
+    def wall(self, at: float) -> datetime:
+        """Real time of a moment of the monotonic clock."""
+        return self._wall0 + timedelta(seconds=at - self._mono0)
+
+    def due(self, queue: HostQueue) -> float:
+        """When the host may be asked, on the monotonic clock."""
+        allowed = queue.state.next_allowed_at
+        if allowed is None:
+            return self._mono0
+        return self._mono0 + (allowed - self._wall0).total_seconds() + _SAFETY
+
+    async def run(self) -> None:
+        """Gives turns until it is over. Raises LeaseLost, and whatever was given to `fail`."""
+        self._loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[None] = self._loop.create_future()
+        self._ticking = self._loop.call_soon(self._tick)
+        try:
+            await self._over
+        finally:
+            self.ended = True
+            for handle in (self._ticking, self._timer, self._soon):
+                if handle is not None:
+                    handle.cancel()
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the run with this error."""
+        if not self._over.done():
+            self._over.set_exception(error)
+
+    def enlist(self, queue: HostQueue) -> None:
+        """Puts a host with work on the agenda, unless it may not be asked before the deadline."""
+        if queue and queue not in self._agenda:
+            at = self.due(queue)
+            if at < self._deadline:
+                self._agenda.put(queue, at)
+            else:
+                state = queue.state
+                rule = state.gap_rule if state.gap_rule in _TELLING else "window"
+                self.late[state.host] = "circuit_open" if state.circuit == "open" else rule
+
+    def release(self, queue: HostQueue, *, again: bool = True) -> None:
+        """The host's turn is over; it waits for the next one if it has work, unless told otherwise."""
+        self._agenda.release(queue)
+        if again:
+            self.enlist(queue)
+
+    def go_on(self) -> None:
+        """To be called after `release` and `enlist`, outside a turn: sees to the next turn."""
+        if self._agenda.granted or self._agenda.waiting:
+            self._schedule(self._agenda.next_at())
+        else:
+            self._schedule(self._mono0)
+
+    def _tick(self) -> None:
+        self._ticking = self._loop.call_later(_TICK, self._tick)
+        try:
+            self.tick()
+        except Exception as error:  # noqa: BLE001 - a callback of the loop has nobody above it
+            self.fail(error)
+        self._pump()
+
+    def _schedule(self, at: float | None) -> None:
+        """Have turns given when `at` has come."""
+        if at is None or self._soon is not None or self._lapsed_at is not None or self.ended:
+            return
+        wait = at - self.monotonic()
+        if wait <= 0:
+            self._soon = self._loop.call_soon(self._pump)
+        elif self._timer is None or at < self._timer_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = at
+            self._timer = self._loop.call_later(wait, self._timed)
+
+    def _timed(self) -> None:
+        self._timer = None
+        self._pump()
+
+    def _pump(self) -> None:
+        """Gives turns to every host whose time has come."""
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        if self.ended:
+            return
+        try:
+            self._give_turns()
+        except Exception as error:  # noqa: BLE001 - a callback of the loop has nobody above it
+            self.fail(error)
+
+    def _give_turns(self) -> None:
+        for _ in range(_BATCH):
+            now = self.monotonic()
+            if not self._may_go_on(now):
+                break
+            queue = self._agenda.claim(now)
+            if queue is None:
+                break
+            self.turn(queue, now)
+        if self._agenda.granted or self._agenda.waiting:
+            self._schedule(self._agenda.next_at())
+        elif not self._over.done():
+            self._over.set_result(None)
+
+    def _may_go_on(self, now: float) -> bool:
+        """Whether anything may be dispatched now; acts on a closed window and on a lapsed lease."""
+        if now >= self._deadline:
+            self._agenda.clear()
+            return False
+        if self._permit():
+            self._lapsed_at = None
+            return True
+        if self._lapsed_at is None:
+            self._lapsed_at = now
+            self.lapse()
+        elif now - self._lapsed_at >= self._lease_s:
+            self.fail(LeaseLost("the lease on this host group lapsed; what was asked is in the journal"))
+        return False
