@@ -13,8 +13,9 @@ What it does not do: it knows neither rounds nor newest rows (`lake.runs`), and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from types import TracebackType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ __all__ = [
     "Mask",
     "Source",
     "Spans",
+    "Sweep",
     "cut",
     "location",
     "opened",
@@ -118,22 +120,81 @@ def slice(
 
     Decodes only row groups that may match.
     """
-    groups = spans(store, source, column).meeting(lo, hi)
-    wanted = None if columns is None else list(dict.fromkeys([*columns, column]))
-    with opened(store, source) as parquet:
+    with Sweep(store, [(column, source)], columns, memory=0) as sweep:
+        return sweep.take(lo, hi)[0]
+
+
+class Sweep:
+    """Slices of several files, range after range in ascending order, as a merge takes them.
+
+    A row group that reaches into later ranges is kept decoded while all that is kept stays within `memory`
+    bytes; beyond, it is decoded again. So memory is bounded, and small wide files are not read over and over.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        sources: Sequence[tuple[str, Source]],
+        columns: Sequence[str] | None = None,
+        *,
+        memory: int = 256 << 20,
+    ) -> None:
+        self._store = store
+        self._sources = list(sources)
+        self._columns = None if columns is None else list(columns)
+        self._memory = memory
+        self._stack = ExitStack()
+        self._files: dict[int, pq.ParquetFile] = {}
+        self._kept: dict[tuple[int, int], pa.Table] = {}
+        self._kept_bytes = 0
+
+    def __enter__(self) -> Sweep:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._kept.clear()
+        self._stack.close()
+
+    def take(self, lo: int, hi: int) -> list[pa.Table]:
+        """Rows from `lo` to `hi`: one table a file, in file order."""
+        return [
+            self._of(number, column, source, lo, hi) for number, (column, source) in enumerate(self._sources)
+        ]
+
+    def _of(self, number: int, column: str, source: Source, lo: int, hi: int) -> pa.Table:
+        wanted = None if self._columns is None else list(dict.fromkeys([*self._columns, column]))
+        bounds = spans(self._store, source, column)
         parts = []
-        for group in groups:
-            part = parquet.read_row_group(group, columns=wanted, use_threads=False)
+        for group in bounds.meeting(lo, hi):
+            part = self._read(number, source, group, wanted, later=int(bounds.hi[group]) > hi)
             keys = part.column(column).to_numpy()
             part = part.filter(pa.array((keys >= lo) & (keys <= hi)))
             if part.num_rows:
                 parts.append(part)
-        schema = parquet.schema_arrow
-    if not parts:
-        empty = schema.empty_table()
-        return empty if columns is None else empty.select(list(columns))
-    whole = pa.concat_tables(parts)
-    return whole if columns is None else whole.select(list(columns))
+        if not parts:
+            parts = [self._open(number, source).schema_arrow.empty_table()]
+        whole = pa.concat_tables(parts)
+        return whole if self._columns is None else whole.select(self._columns)
+
+    def _read(
+        self, number: int, source: Source, group: int, columns: list[str] | None, *, later: bool
+    ) -> pa.Table:
+        part = self._kept.pop((number, group), None)
+        if part is None:
+            part = self._open(number, source).read_row_group(group, columns=columns, use_threads=False)
+        else:
+            self._kept_bytes -= part.nbytes
+        if later and self._kept_bytes + part.nbytes <= self._memory:
+            self._kept[number, group] = part
+            self._kept_bytes += part.nbytes
+        return part
+
+    def _open(self, number: int, source: Source) -> pq.ParquetFile:
+        if number not in self._files:
+            self._files[number] = self._stack.enter_context(opened(self._store, source))
+        return self._files[number]
 
 
 class _Pieces(NamedTuple):
