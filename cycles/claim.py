@@ -1,11 +1,11 @@
 """Who fetches a host group: one attempt at a time, proven again and again while it works.
 
-Theory. An attempt writes a claim object, `claim-<fence>.<attempt>`, only if absent; the newest claim owns the group.
-If an older attempt may still live (its driver does, and its lock on this machine is not free), the new one first
-waits 2L: in that time the older one must notice, because it dispatches a request only if within the last L seconds
-of its own clock (sleep included) one listing showed that its claim is the newest and that the driver's heartbeat
-moved. Then the new attempt writes which bytes of which journal parts of earlier attempts it takes over; whatever a
-woken zombie appends later lies beyond them and is ignored.
+Theory. An attempt writes a claim object, `claim-<fence>.<attempt>`, only if absent; the newest claim owns
+the group. If an older attempt may still live (its driver does, and its lock on this machine is not free),
+the new one first waits 2L: in that time the older one must notice, because it dispatches a request only if
+within the last L seconds of its own clock (sleep included) one listing showed that its claim is the newest
+and that the driver's heartbeat moved. Then the new attempt writes which bytes of which journal parts of
+earlier attempts it takes over; whatever a woken zombie appends later lies beyond them and is ignored.
 
 What always holds: two attempts never dispatch at once; finished work that was journalled is taken over.
 """
@@ -127,7 +127,7 @@ def own_parts(work: Workspace, claim_: Claim) -> list[str]:
 
 
 class Lease:
-    """The running proof that this attempt may dispatch: `permit()` is cheap and asked before every request."""
+    """The running proof that this attempt may dispatch; `permit()` is cheap, asked before every request."""
 
     def __init__(self, work: Workspace, mine: Claim, driver_token: str, lease: timedelta) -> None:
         self._work, self._mine, self._token = work, mine, driver_token
@@ -140,11 +140,13 @@ class Lease:
         self.lost: str | None = None
 
     def start(self, sleep: Callable[[float], None]) -> None:
-        """Return with a first proof. Raises FenceLost when the driver does not live or the group is another's."""
+        """Return with a first proof. Raises FenceLost when the driver is dead or the group is another's."""
         deadline = boottime() + 2 * self._length
         while not self._prove():
             if self.lost or boottime() > deadline:
-                raise FenceLost(self.lost or f"the driver's heartbeat {heartbeat_path(self._token)} stands still")
+                raise FenceLost(
+                    self.lost or f"the driver's heartbeat {heartbeat_path(self._token)} stands still"
+                )
             sleep(self._length / 15)
         self._thread.start()
 

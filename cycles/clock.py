@@ -1,7 +1,7 @@
 """The clocks of this machine, in one place: everything else takes time as an argument.
 
-`boottime` goes on while a machine or process is suspended, so a lease that lapsed in its sleep is seen to have
-lapsed; it means something on this machine since this boot only, which `boot_id` tells.
+`boottime` goes on while a machine or process is suspended, so a lease that lapsed in its sleep is seen to
+have lapsed; it means something on this machine since this boot only, which `boot_id` tells.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """One context manager to a Dask cluster: our own on this machine, or any scheduler's address.
 
-Workers get two threads and one `fetch` resource each, so that a long fetch never keeps parsing from starting; a
-plugin sets the resource before the first task (without it such tasks would wait silently for ever).
-What always holds: an unreachable scheduler is a ClusterError within seconds, and a local cluster ends with us.
+Workers get two threads and one `fetch` resource each, so that a long fetch never keeps parsing from
+starting; a plugin sets the resource before the first task (without it such tasks would wait silently for
+ever). What always holds: an unreachable scheduler is a ClusterError within seconds, and a local cluster
+ends with us.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _LOCAL = {
     "distributed.worker.daemon": False,
     "distributed.comm.timeouts.connect": "10s",
     "distributed.admin.log-format": "%(message)s",
-    # Dask watches itself every 10 to 20 ms; nobody reads it here, and a crawl waits more than it works: without
-    # that a cluster that waits takes 0.9 % of a core instead of 3.6 % (two workers, docs/decisions/010)
+    # Dask watches itself every 10 to 20 ms; nobody reads it here, and a crawl waits more than it works.
+    # Without that a cluster that waits takes 0.9 % of a core, not 3.6 % (two workers, docs/decisions/010)
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.tick.cycle": "10s",
@@ -84,7 +85,9 @@ def _hush() -> None:
 @contextmanager
 def _local(workers: int) -> Iterator[Client]:
     with dask.config.set(_LOCAL), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Dask's own remarks on ports and diagnostics are not the user's concern
+        warnings.simplefilter(
+            "ignore"
+        )  # Dask's own remarks on ports and diagnostics are not the user's concern
         try:
             own = LocalCluster(
                 n_workers=workers,

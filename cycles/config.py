@@ -1,11 +1,12 @@
 """Settings: `crawl.toml` at the lake's root and the environment → the frozen values of `crawl.policy`.
 
-What always holds: an unknown or ill-typed key is a SettingsError that names the place, the key and the nearest valid
-one; the environment (`CRAWL_POLITENESS__MIN_DELAY=20ms`) wins over the file, the file over the defaults; durations
-are written with a unit ("20ms", "1s", "10m", "12h", "5d"). Nothing here is a secret: those live in each process's
-own environment and in the lake's identity, never in settings.
+What always holds: an unknown or ill-typed key is a SettingsError that names the place, the key and the
+nearest valid one; the environment (`CRAWL_POLITENESS__MIN_DELAY=20ms`) wins over the file, the file over
+the defaults; durations are written with a unit ("20ms", "1s", "10m", "12h", "5d"). Nothing here is a
+secret: those live in each process's own environment and in the lake's identity, never in settings.
 
-It does not decide what a setting means: that is said beside each field of `crawl.policy`, from where `explain` reads.
+It does not decide what a setting means: that is said beside each field of `crawl.policy`, from where
+`explain` reads.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ PREFIX: Final = "CRAWL_"
 NO_SETTINGS: Final = frozenset({"CRAWL_CASES"})
 
 DEFAULT_TOML: Final = """\
-# Settings of this crawl. `crawl config LAKE` shows all of them, `crawl config LAKE explain KEY` says what one does.
+# Settings of this crawl. `crawl config LAKE` shows all, `crawl config LAKE explain KEY` says what one does.
 
 [agent]
 name = ""        # required before any public host is asked
@@ -166,7 +167,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, object]
 
 
 def _literal(section: str, name: str, text: str) -> object:
-    """The text as TOML where it is, else as it stands: quotes, and the brackets of a single item, are optional."""
+    """The text as TOML where it is, else as it stands: quotes, and brackets of one item, are optional."""
     wanted = get_type_hints(_sections()[section]).get(name)
     try:
         given: object = tomllib.loads(f"v = {text}")["v"]
@@ -220,7 +221,9 @@ def _check_networks(settings: Settings, place: str) -> None:
 def to_json(settings: Settings) -> str:
     """All settings as canonical JSON: what a round pins."""
     plain = {
-        section: {f.name: written(getattr(getattr(settings, section), f.name)) for f in dataclasses.fields(kind)}
+        section: {
+            f.name: written(getattr(getattr(settings, section), f.name)) for f in dataclasses.fields(kind)
+        }
         for section, kind in _sections().items()
     }
     return json.dumps(plain, sort_keys=True, ensure_ascii=False)

@@ -1,7 +1,8 @@
 """What every task of a round knows: one small frozen value, made when the round is opened.
 
-What always holds: it carries no secret (workers read the lake's identity themselves) and everything in it that
-decides results is pinned in the round's `open.json`; only fence and token belong to the driver at hand.
+What always holds: it carries no secret (workers read the lake's identity themselves) and everything in it
+that decides results is pinned in the round's `open.json`; only fence and token belong to the driver at
+hand.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Tasks on the cluster: the only place that submits and waits.
 
-Stages are plain functions from rows to rows; the functions here hand them to workers, take progress from their
-announcements and results from their futures. Announcements may be lost: the objects in the work area are the truth.
-What always holds: an error of ours raised on a worker is raised here as it is; a worker that keeps dying, or a
-scheduler that is gone, is a ClusterError.
+Stages are plain functions from rows to rows; the functions here hand them to workers, take progress from
+their announcements and results from their futures. Announcements may be lost: the objects in the work area
+are the truth. What always holds: an error of ours raised on a worker is raised here as it is; a worker that
+keeps dying, or a scheduler that is gone, is a ClusterError.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ _TICK: Final = 0.25
 
 def _lost(exc: Exception) -> ClusterError:
     if isinstance(exc, KilledWorker):
-        return ClusterError(f"workers died again and again on one task ({exc}); run again to go on where it stopped")
-    return ClusterError(f"the cluster went away ({str(exc) or type(exc).__name__}); run again to go on where it stopped")
+        return ClusterError(
+            f"workers died again and again on one task ({exc}); run again to go on where it stopped"
+        )
+    return ClusterError(
+        f"the cluster went away ({str(exc) or type(exc).__name__}); run again to go on where it stopped"
+    )
 
 
 def run_all(client: Client, work: Sequence[Work], progress: Callable[[int, int], None]) -> list[Any]:
@@ -73,8 +77,8 @@ def stream(
 ) -> None:
     """Run fetch-slot tasks, and whatever further tasks their announcements and results call for beside them.
 
-    `work` takes a fetch slot each; the tasks that `on_event` and `on_result` return take none, and their results
-    go to `on_further`. Raises as `run_all`.
+    `work` takes a fetch slot each; the tasks that `on_event` and `on_result` return take none, and their
+    results go to `on_further`. Raises as `run_all`.
     """
     events: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
     client.subscribe_topic(topic, lambda event: events.put(event[1]))

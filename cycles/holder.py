@@ -1,10 +1,11 @@
 """Who drives a lake: one driver at a time, known by name, fenced by number.
 
-Theory. A driver takes a lock file on its own machine, writes a heartbeat object into the lake, and only then takes
-the next fence number (lake.fence): a number that is newer ends the power of all older ones, whatever they believe.
-Every L/3 it rewrites the heartbeat. A second driver finds the last fence and asks, in this order: was it released?
-was its lock on this very machine dropped (the process is gone)? does its heartbeat stand still for 2L by the second
-driver's own clock? Only then it goes on; a heartbeat that moves ends it with LakeBusy, which names the holder.
+Theory. A driver takes a lock file on its own machine, writes a heartbeat object into the lake, and only
+then takes the next fence number (lake.fence): a number that is newer ends the power of all older ones,
+whatever they believe. Every L/3 it rewrites the heartbeat. A second driver finds the last fence and asks,
+in this order: was it released? was its lock on this very machine dropped (the process is gone)? does its
+heartbeat stand still for 2L by the second driver's own clock? Only then it goes on; a heartbeat that moves
+ends it with LakeBusy, which names the holder.
 
 What always holds: a clock of another machine is never compared with ours.
 """
@@ -108,9 +109,10 @@ class Lock:
 
 
 def lock_is_free(who: Who) -> bool:
-    """Whether `who` surely does not live any more, as far as this machine can tell (False = cannot tell, or lives).
+    """Whether `who` is surely dead, as far as this machine can tell (False = cannot tell, or lives).
 
-    The file must still be there and hold the token: a missing one may mean another file system, not a dead process.
+    The file must still be there and hold the token: a missing one may mean another file system, not a dead
+    process.
     """
     if not who.boot or who.boot != boot_id():
         return False
@@ -167,7 +169,7 @@ class Heartbeat:
             try:
                 self._write("running")
                 self.failed = None
-            except Exception as exc:  # noqa: BLE001  # any: a beat that fails must be tried again, not end the thread
+            except Exception as exc:  # noqa: BLE001 - a failed beat is tried again, whatever failed
                 self.failed = exc
 
 

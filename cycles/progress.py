@@ -1,7 +1,8 @@
 """What a person sees while a round runs: stage, pages, pages/s, hosts waiting and on what, time left.
 
-On a terminal one line is redrawn; elsewhere (cron, CI) a line is printed when a stage begins and every few seconds.
-Everything goes to standard error, so that output stays clean for pipes. It decides nothing and keeps no truth.
+On a terminal one line is redrawn; elsewhere (cron, CI) a line is printed when a stage begins and every few
+seconds. Everything goes to standard error, so that output stays clean for pipes. It decides nothing and
+keeps no truth.
 """
 
 from __future__ import annotations

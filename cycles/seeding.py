@@ -1,7 +1,7 @@
 """Seeds: addresses from the command line or a file (text, CSV, Parquet) → rows of the table `seeds`.
 
-What always holds: a file of any size is read in batches; every line that is no seed is told with its number and
-reason and stays in the table as refused; the rest is accepted, in one commit.
+What always holds: a file of any size is read in batches; every line that is no seed is told with its number
+and reason and stays in the table as refused; the rest is accepted, in one commit.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -23,14 +24,19 @@ from crawl.policy import Settings
 from crawl.schema import SEEDS
 from crawl.scope import allowed
 from crawl.url import canonical, split_many
+from cycles import ledger
+from cycles.output import safe
+from cycles.setup import Lake
 
-__all__ = ["KINDS", "PRIORITIES", "Refusal", "Seed", "judge", "read_file"]
+__all__ = ["KINDS", "PRIORITIES", "Added", "Refusal", "Seed", "add", "judge", "read_file"]
 
 KINDS: Final = ("page", "sitemap", "feed")
 PRIORITIES: Final = ("critical", "high", "medium", "low")
 BATCH: Final = 20_000
 #: a line of a seed file longer than this is garbage, not an address
 MAX_LINE: Final = 65_536
+#: refusals told one by one
+TOLD: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ class Refusal:
 
 
 def read_file(path: Path) -> Iterator[Seed]:
-    """Seeds of a file, by its suffix: .parquet, .csv (both with a column `url`), else text. Raises UsageError."""
+    """Seeds of a .parquet or .csv file (with a column `url`), else lines of text. Raises UsageError."""
     readers = {".parquet": _parquet, ".pq": _parquet, ".csv": _csv}
     try:
         yield from readers.get(path.suffix.lower(), _text)(path)
@@ -202,3 +208,53 @@ def _verdict(seed: Seed, settings: Settings) -> tuple[str | None, str | None]:
     _, hosts, domains = split_many([url])
     reason = allowed(url, hosts[0], domains[0], 0, settings.scope, settings.limits)
     return (url, None) if reason is None else (None, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """How many seeds went in, and how many were refused (both are rows of the table)."""
+
+    accepted: int
+    refused: int
+
+
+def add(
+    lake: Lake,
+    urls: Sequence[str],
+    file: Path | None,
+    *,
+    priority: str,
+    who: str,
+    now: datetime,
+    tell: Callable[[str], None],
+) -> Added:
+    """Put URLs and the lines of a file into the table `seeds`, in one commit; tells what was refused.
+
+    Raises UsageError for a file that cannot be read (then nothing is added), LakeError.
+    """
+    refusals = 0
+
+    def refused(refusal: Refusal) -> None:
+        nonlocal refusals
+        refusals += 1
+        if refusals <= TOLD:
+            where = f"{file}, line {refusal.line}" if file is not None and refusal.line else "refused"
+            tell(f"{where}: {refusal.reason}: {safe(refusal.text)}")
+
+    given = (Seed(0, text.strip()) for text in urls)
+    lines = read_file(file) if file is not None else ()
+    batches = judge(
+        chain(given, lines),
+        keyer=lake.keyer(),
+        settings=lake.settings,
+        priority=priority,
+        now=now,
+        added_by=who,
+        refused=refused,
+    )
+    rows = ledger.append(lake.store, "seeds", batches)
+    if refusals > TOLD:
+        tell(f"… and {refusals - TOLD:,} more: SELECT url, reason FROM seeds WHERE verdict = 'refused'")
+    detail = f"{rows - refusals} accepted, {refusals} refused" + (f", from {file}" if file else "")
+    ledger.audit(lake.store, at=now, who=who, action="seed", subject=lake.root, detail=detail)
+    return Added(rows - refusals, refusals)

@@ -1,8 +1,8 @@
 """The work area of one round: `_work/round-<n>/`, small JSON objects and Arrow files that are no tables.
 
-What always holds: an object made with `once` is written at most once, whoever writes it; everybody reads back the
-one that won. So a task that runs twice (a resumed round, a woken zombie) has one result.
-It does not decide anything, and nothing in it outlives the upkeep after the round's commit.
+What always holds: an object made with `once` is written at most once, whoever writes it; everybody reads
+back the one that won. So a task that runs twice (a resumed round, a woken zombie) has one result. It does
+not decide anything, and nothing in it outlives the upkeep after the round's commit.
 """
 
 from __future__ import annotations

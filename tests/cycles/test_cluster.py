@@ -22,8 +22,9 @@ def test_each_local_worker_is_a_process_with_one_fetch_slot_and_two_threads(clie
 
 def test_an_address_where_nothing_listens_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_ANSWER", 1)
-    with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"), cluster(
-        "tcp://127.0.0.1:9", None
+    with (
+        pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"),
+        cluster("tcp://127.0.0.1:9", None),
     ):
         pass
 

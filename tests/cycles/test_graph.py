@@ -140,9 +140,10 @@ def test_a_scheduler_that_is_killed_is_a_cluster_error(
     monkeypatch.setattr(cluster_module, "_ANSWER", 1)
     address, process = scheduler
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as worker, cluster_module.cluster(
-        address, None
-    ) as doomed:
+    with (
+        subprocess.Popen(command, stderr=subprocess.DEVNULL) as worker,
+        cluster_module.cluster(address, None) as doomed,
+    ):
         threading.Timer(0.3, process.kill).start()
         with pytest.raises(ClusterError, match="run again"):
             run_all(doomed, [(time.sleep, (30,))], lambda *_: None)

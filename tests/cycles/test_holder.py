@@ -235,13 +235,16 @@ def test_a_heartbeat_moves_and_its_last_word_is_released(tmp_path: Path) -> None
 def test_storage_that_fails_at_the_first_beat_is_told_and_leaves_no_lock(tmp_path: Path) -> None:
     (tmp_path / "lake").write_text("a file where the lake should be")
     before = held_locks()
-    with pytest.raises(LakeError), drive(
-        connect(tmp_path / "lake"),
-        timedelta(seconds=15),
-        last_holder=lambda: None,
-        take=lambda _: 1,
-        sleep=lambda _: None,
-        tell=lambda _: None,
+    with (
+        pytest.raises(LakeError),
+        drive(
+            connect(tmp_path / "lake"),
+            timedelta(seconds=15),
+            last_holder=lambda: None,
+            take=lambda _: 1,
+            sleep=lambda _: None,
+            tell=lambda _: None,
+        ),
     ):
         pass
     assert before == held_locks()

@@ -94,7 +94,11 @@ def test_a_csv_file_names_its_columns(tmp_path: Path) -> None:
 
 def test_a_csv_line_that_is_none_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     huge = b"x" * 200_000  # beyond what one field may hold
-    data = b"url,priority\nhttps://a.test/,\n" + huge + b",\nhttps://b.test/,urgent\n\xff,\n,\nhttps://c.test/,low\n"
+    data = (
+        b"url,priority\nhttps://a.test/,\n"
+        + huge
+        + b",\nhttps://b.test/,urgent\n\xff,\n,\nhttps://c.test/,low\n"
+    )
     _, told = rows(read_file(written(tmp_path / "s.csv", data)))
     assert [(3, "csv_broken"), (4, "priority_unknown"), (5, "not_utf8"), (6, "url_empty")] == [
         (r.line, r.reason) for r in told

@@ -1,0 +1,83 @@
+"""What a person types, as values: durations, times and hosts, refused with a word on how to write them.
+
+What always holds: a time has a zone (UTC where none is given). It imports nothing heavy, since every
+command, `--help` included, pays for it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import click
+
+__all__ = ["DURATION", "HOST", "TIME"]
+
+_NAME: Final = re.compile(r"[^\s/?#@\\]+")
+
+
+class Duration(click.ParamType[timedelta]):
+    """A number with its unit: 20ms, 90s, 10m, 1h, 5d."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """The duration. Fails for anything without a unit, and for nothing at all."""
+        if isinstance(value, timedelta):
+            return value
+        from cycles.config import duration
+
+        try:
+            found = duration(value)
+        except ValueError as exc:
+            self.fail(f"{value!r}: {exc}", param, ctx)
+        if found <= timedelta(0):
+            self.fail(f"{value!r} is no time at all", param, ctx)
+        return found
+
+
+class Time(click.ParamType[datetime]):
+    """An ISO time or date; without a zone it is UTC."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The time, in UTC."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            found = datetime.fromisoformat(str(value).strip())
+            found = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no time: write 2026-01-31 or 2026-01-31T12:00:00Z", param, ctx)
+        return found
+
+
+class Host(click.ParamType[str]):
+    """A host or domain name, or an IP address."""
+
+    name = "host"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as the lake has it: lower case, ASCII."""
+        from crawl import url
+        from crawl.errors import UrlError
+
+        text = str(value).strip()
+        try:
+            found = url.host(url.canonical(f"http://{text}/")) if _NAME.fullmatch(text) else None
+        except UrlError:
+            found = None
+        if found is None:
+            self.fail(
+                f"{text!r} is no host: write a name like www.example.org, without https:// and path",
+                param,
+                ctx,
+            )
+        return found
+
+
+DURATION: Final = Duration()
+TIME: Final = Time()
+HOST: Final = Host()

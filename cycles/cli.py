@@ -1,0 +1,387 @@
+"""The command line: `crawl …`, also as `dask crawl …`.
+
+What always holds: results go to standard output, everything else to standard error; what we raise on
+purpose ends in one line and its exit code (crawl.errors), a usage error in 2, an interrupt in 130, a
+termination in 143, anything unexpected in its traceback and 1. Commands import what they need when they
+run, so that `--help` is instant. It decides nothing: each command is told to the module named after it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+import click
+
+from crawl.errors import CheckFailed, CrawlError, UsageError
+from cycles.arguments import DURATION, HOST, TIME
+
+__all__ = ["command", "main"]
+
+#: exit codes of a shell for the signals SIGINT and SIGTERM
+INTERRUPTED, TERMINATED = 130, 143
+
+LAKE: Final = click.argument("root", metavar="LAKE")
+NOW: Final = click.option("--now", type=TIME, help="As of this time; without it, now.")
+JSON: Final = click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+
+
+class Told(click.ClickException):
+    """An error of ours, as click shows it and ends with it."""
+
+    def __init__(self, error: CrawlError) -> None:
+        super().__init__(str(error) or type(error).__name__)
+        self.exit_code = error.exit_code  # type: ignore[misc]  # click reads it from the instance
+
+
+class Commands(click.Group):
+    """A group that translates our errors, whoever runs it."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Raises Told for what the command raised on purpose."""
+        try:
+            return super().invoke(ctx)
+        except CrawlError as error:
+            raise Told(error) from error
+
+
+@click.group("crawl", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="crawl-cycles", prog_name="crawl")
+def command() -> None:
+    """Crawl the web in rounds, into a lake of Delta tables.
+
+    LAKE is a folder or s3://bucket/prefix.
+
+    Exit codes: 0 done, 1 a check failed or an unexpected error, 2 usage, 3 lake busy, 4 storage, 5 cluster,
+    6 stopped for safety.
+    """
+
+
+def _now(given: datetime | None) -> datetime:
+    from cycles.clock import utcnow
+
+    return given or utcnow()
+
+
+def _say(text: str) -> None:
+    """A remark for the person: standard error."""
+    click.echo(text, err=True)
+
+
+@command.command()
+@LAKE
+def init(root: str) -> None:
+    """Make a lake: its tables and its settings, crawl.toml."""
+    from cycles import setup
+
+    store = setup.init(root)
+    click.echo(f"made a lake at {store.root}")
+    _say(f"next: look at {store.url(setup.SETTINGS)}, then `crawl seed {root} URL…`")
+
+
+@command.command()
+@LAKE
+@click.argument("urls", nargs=-1, metavar="[URL]…")
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Text, one URL a line; or .csv or .parquet with a column `url` (kind and priority may follow).",
+)
+@click.option(
+    "--priority",
+    type=click.Choice(["critical", "high", "medium", "low"]),
+    default="medium",
+    show_default=True,
+    help="Of seeds that name none themselves.",
+)
+@NOW
+def seed(root: str, urls: tuple[str, ...], file: Path | None, priority: str, now: datetime | None) -> None:
+    """Give URLs to start from. What is no URL in scope is told with its line and reason."""
+    from cycles import seeding, setup
+
+    if not urls and file is None:
+        raise click.UsageError("give URLs, or a file with --file")
+    lake = setup.open_lake(root)
+    added = seeding.add(lake, urls, file, priority=priority, who=setup.who(), now=_now(now), tell=_say)
+    click.echo(f"accepted {added.accepted:,}, refused {added.refused:,}")
+    if not added.accepted:
+        raise UsageError("no seed was accepted")
+
+
+@command.command()
+@LAKE
+@click.option("--window", type=DURATION, help="Seconds to fetch, instead of round.window.")
+@click.option("--workers", type=click.IntRange(1), help="Of our own.")
+@NOW
+@JSON
+def plan(root: str, window: timedelta | None, workers: int | None, now: datetime | None, form: str) -> None:
+    """What the next round would fetch, how long it would take and what caps it. Writes nothing."""
+    from cycles import output, planview
+    from cycles.options import RunOptions
+    from cycles.round import preview
+
+    found = preview(root, RunOptions(window=window, workers=workers, now=now))
+    click.echo(output.to_json(found) if form == "json" else planview.told(found))
+
+
+@command.command()
+@LAKE
+@click.option("--rounds", type=click.IntRange(1), help="Run this many rounds.")
+@click.option("--until-idle", is_flag=True, help="Run until nothing is due and nothing waits to be merged.")
+@click.option("--every", type=DURATION, help="Run again and again, this far apart.")
+@click.option("--window", type=DURATION, help="How long a round may fetch, instead of round.window.")
+@click.option("--now", type=TIME, help="Planning time of the rounds, for rehearsals; without it, real time.")
+@click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, instead of workers of our own.")
+@click.option("--workers", type=click.IntRange(1), help="Workers of our own; as many as cores, at most 4.")
+def run(
+    root: str,
+    rounds: int | None,
+    until_idle: bool,
+    every: timedelta | None,
+    window: timedelta | None,
+    now: datetime | None,
+    scheduler: str | None,
+    workers: int | None,
+) -> None:
+    """Finish the open round if there is one, else run one; or more.
+
+    However it is stopped, the next `crawl run` goes on where it stopped.
+    """
+    if (rounds is not None) + until_idle + (every is not None) > 1:
+        raise click.UsageError("--rounds, --until-idle and --every exclude each other")
+    if every is not None and now is not None:
+        raise click.UsageError("--every waits for real time to pass, --now holds it: give one of them")
+    if scheduler is not None and workers is not None:
+        raise click.UsageError("--scheduler and --workers exclude each other")
+    from cycles.options import RunOptions
+    from cycles.progress import Progress
+    from cycles.round import run as run_rounds
+
+    options = RunOptions(
+        rounds=rounds,
+        until_idle=until_idle,
+        every=every,
+        window=window,
+        now=now,
+        scheduler=scheduler,
+        workers=workers,
+    )
+    progress = Progress()
+    with _resumable(root):
+        try:
+            run_rounds(root, options, progress)
+        finally:
+            progress.close()
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: the same as Ctrl-C, but for its exit code."""
+
+
+@contextmanager
+def _resumable(root: str) -> Iterator[None]:
+    """While a round runs, SIGTERM ends it as tidily as Ctrl-C, and who stops it is told how it goes on."""
+
+    def terminate(number: int, frame: FrameType | None) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # tidying up is under way; a second one changes nothing
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    except KeyboardInterrupt:
+        _say(f"stopped; nothing is lost: `crawl run {root}` goes on where this stopped")
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@command.command()
+@LAKE
+@NOW
+@JSON
+def status(root: str, now: datetime | None, form: str) -> None:
+    """URLs by state, what is due and when, the open round and its stage, who drives it, what waits.
+
+    Keys with --format json: lake, now, round, states, urls, hosts, open_round, holder, waiting, paused,
+    rounds, tables.
+    """
+    from cycles import output, setup
+    from cycles import status as body
+
+    found = body.overview(setup.open_lake(root), _now(now))
+    click.echo(output.to_json(found) if form == "json" else body.told(found))
+
+
+@command.command()
+@LAKE
+@click.argument("round_", metavar="[ROUND]", type=click.IntRange(1), required=False)
+@JSON
+def report(root: str, round_: int | None, form: str) -> None:
+    """What a round did (else the last one): funnel, outcomes, states, cuts, plan against actual."""
+    from cycles import output, setup
+    from cycles import report as body
+
+    found = body.report(setup.open_lake(root), round_, _now(None))
+    click.echo(output.to_json(found) if form == "json" else body.told(found))
+
+
+@command.command()
+@LAKE
+@click.argument("url")
+@NOW
+@JSON
+def explain(root: str, url: str, now: datetime | None, form: str) -> None:
+    """A URL's story: where found, each decision and why, each request, when it is due again."""
+    from cycles import explain as body
+    from cycles import output, setup, story
+
+    found = body.explain(setup.open_lake(root), url, _now(now))
+    click.echo(output.to_json(found) if form == "json" else story.told(found))
+
+
+@command.command()
+@LAKE
+@click.argument("statement", metavar="SQL")
+@click.option("--round", "round_", type=click.IntRange(1), help="The lake as this round left it.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "parquet"]),
+    default="table",
+    show_default=True,
+)
+@click.option("--output", "path", metavar="FILE", help="Instead of standard output.")
+@NOW
+def sql(
+    root: str, statement: str, round_: int | None, form: str, path: str | None, now: datetime | None
+) -> None:
+    """Ask the lake. Tables by their names; views urls, pages, changes, host_health."""
+    from cycles import output, reading, setup
+
+    lake = setup.open_lake(root)
+    with reading.reader(lake.store, _now(now), round_) as reader:
+        answer = reader.ask(statement)
+        with output.opened(path, sys.stdout.buffer) as out:
+            remark = output.emit(answer.schema, answer, form, out)
+    if remark:
+        _say(remark)
+
+
+@command.command()
+@LAKE
+@click.option("--round", "round_", type=click.IntRange(1), help="The lake as this round left it.")
+def check(root: str, round_: int | None) -> None:
+    """Ask the lake whether what must always hold does hold; shows the first rows of what does not."""
+    from cycles import checking, output, setup
+
+    failed = 0
+    for finding in checking.check(setup.open_lake(root), _now(None), round_):
+        click.echo(f"{'ok  ' if not finding.count else 'FAIL'}  {finding.name}")
+        if finding.count:
+            failed += 1
+            click.echo(f"      {finding.question} {finding.count:,} found, e.g.")
+            for row in finding.rows:
+                click.echo("      " + ", ".join(f"{key}={output.shown(value)}" for key, value in row.items()))
+    if failed:
+        raise CheckFailed(f"{failed} checks failed")
+
+
+@command.command()
+@LAKE
+@click.argument("host", type=HOST)
+@click.option("--reason", help="Why; it is kept.")
+def pause(root: str, host: str, reason: str | None) -> None:
+    """Hold a host, or all hosts of a domain, back from the next plan on."""
+    from cycles import pausing, setup
+
+    lake = setup.open_lake(root)
+    done = pausing.pause(lake, host, reason=reason, who=setup.who(), now=_now(None))
+    click.echo(f"{host} is paused" if done else f"{host} was paused already")
+
+
+@command.command()
+@LAKE
+@click.argument("host", type=HOST)
+def resume(root: str, host: str) -> None:
+    """Let a paused host or domain go on."""
+    from cycles import pausing, setup
+
+    done = pausing.resume(setup.open_lake(root), host, who=setup.who(), now=_now(None))
+    click.echo(f"{host} goes on" if done else f"{host} was not paused")
+
+
+@command.command()
+@LAKE
+@click.argument("action", type=click.Choice(["show", "explain", "set"]), default="show")
+@click.argument("key", required=False)
+@click.argument("value", required=False)
+@JSON
+def config(root: str, action: str, key: str | None, value: str | None, form: str) -> None:
+    """Show all settings and where they come from; explain KEY; set KEY VALUE."""
+    from cycles import settings
+
+    if action == "set":
+        if key is None or value is None:
+            raise click.UsageError("write: crawl config LAKE set KEY VALUE")
+        click.echo(settings.change(root, key, value, _now(None)))
+    elif value is not None or (action == "show" and key is not None):
+        raise click.UsageError(f"`{action}` takes no {'VALUE' if value else 'KEY'}")
+    elif action == "explain":
+        click.echo(settings.explained(root, key))
+    else:
+        click.echo(settings.shown(root, form))
+
+
+@command.command()
+@LAKE
+def upkeep(root: str) -> None:
+    """Compact, retain, sweep: beside rounds, never needed for them."""
+    from cycles.upkeep import upkeep as run_upkeep
+
+    with _resumable(root):
+        click.echo(run_upkeep(root, _say))
+
+
+def main() -> NoReturn:
+    """Run a command and end the process with its exit code."""
+    sys.exit(_ended())
+
+
+def _ended() -> int:
+    """Run a command; its exit code."""
+    try:
+        command.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt) as error:
+        cause = error.__cause__ if isinstance(error, click.Abort) else error
+        return TERMINATED if isinstance(cause, _Terminated) else INTERRUPTED
+    except BrokenPipeError:  # `crawl sql … | head`: whoever read has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere
+        return 1
+    except Exception as error:  # noqa: BLE001 - the last stop: what we do not know is shown whole
+        import traceback
+
+        traceback.print_exception(error)
+        _say(
+            f"crawl: unexpected {type(error).__name__}; this is a fault of ours. The lake is as the last"
+            " commit left it, and an open round can be resumed with `crawl run`."
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The facts of one URL's story: where it was found, what each round decided and why, what was asked.
+
+What always holds: every fact is a row of the lake, or follows from one by the very rule that a round uses
+(scope, the cut-off of a plan); nothing is asked of the web. `story` tells them in words (cycles.story).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from crawl import url as urls
+from crawl.errors import UrlError, UsageError
+from crawl.scope import allowed
+from cycles import reading
+from cycles.setup import Lake
+from lake import sql
+
+__all__ = ["decisions", "explain"]
+
+#: states in which a URL is not asked again
+_ENDED: Final = frozenset({"GONE", "TERMINAL"})
+#: part of the facts → question
+_PARTS: Final[Mapping[str, str]] = {
+    "seeds": "explain-seeds",
+    "links": "explain-links",
+    "history": "explain-history",
+    "frontier": "explain-frontier",
+    "fetches": "explain-fetches",
+    "events": "explain-events",
+    "robots": "explain-robots",
+    "suppressions": "explain-suppressions",
+    "rejects": "explain-rejects",
+}
+#: the same, for questions that one row answers
+_SINGLE: Final[Mapping[str, str]] = {
+    "row": "explain-url",
+    "signals": "explain-signals",
+    "page": "explain-page",
+    "host_state": "explain-host",
+}
+
+
+def explain(lake: Lake, text: str, now: datetime) -> dict[str, Any]:
+    """All that the lake knows of a URL, as plain values. Raises UsageError for a text that is none."""
+    try:
+        url = urls.canonical(text)
+    except UrlError as exc:
+        raise UsageError(f"{text!r} is no URL that this crawler could fetch ({exc.reason})") from exc
+    origins, hosts, domains = urls.split_many([url])
+    place = {"url": url, "origin": origins[0], "host": hosts[0], "domain": domains[0]}
+    key = lake.keyer().url_key(url)
+    with reading.reader(lake.store, now) as reader:
+        asked = {**place, "url_key": key}
+        found: dict[str, Any] = {"asked": text, "now": now, **asked}
+        for part, question in _PARTS.items():
+            found[part] = reading.query(reader, question, **asked)
+        for part, question in _SINGLE.items():
+            found[part] = next(iter(reading.query(reader, question, **asked)), None)
+        found["rounds"] = reading.query(reader, "rounds-at")
+        found["referrer"] = _url_of(reader, (found["row"] or {}).get("first_referrer_key"))
+        found["redirects_to"] = _url_of(reader, (found["row"] or {}).get("redirect_to_key"))
+    found["merged_through"] = reading.merged_through(lake.store)
+    found["scope"] = allowed(
+        url, hosts[0], domains[0], _depth(found), lake.settings.scope, lake.settings.limits
+    )
+    found["decisions"] = decisions(found)
+    return found
+
+
+def _url_of(reader: sql.Reader, key: int | None) -> str | None:
+    if key is None:
+        return None
+    return next((str(row["url"]) for row in reading.query(reader, "explain-url", url_key=key)), None)
+
+
+def _depth(found: Mapping[str, Any]) -> int:
+    """Links from a seed: of the URL if known, else by the shortest link that leads to it, else a seed's."""
+    if found["row"] is not None:
+        return int(found["row"]["depth"])
+    return min((int(link["depth"]) for link in found["links"]), default=0)
+
+
+def decisions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What each round decided about the URL, oldest first: round, now, decision, reason, and its details.
+
+    `decision` is discovered, planned, left_out, not_due, ended or paused.
+    """
+    history: Sequence[Mapping[str, Any]] = found["history"]
+    if not history and found["row"] is None:
+        return []
+    first = int((found["row"] or history[0])["first_seen_round"])
+    told = []
+    for round_ in found["rounds"]:
+        if round_["round"] >= first:
+            told.append({"round": round_["round"], "now": round_["now"], **_decision(found, round_)})
+    return told
+
+
+def _decision(found: Mapping[str, Any], round_: Mapping[str, Any]) -> dict[str, Any]:
+    number = round_["round"]
+    rows = [row for row in found["frontier"] if row["round"] == number]
+    after = next((row for row in found["history"] if row["round"] == number), None)
+    planned = next((row for row in rows if row["position"] >= 0 and row["url_key"] == found["url_key"]), None)
+    if planned is not None:
+        names = ("reason", "group", "position", "tier", "score", "predicted_start_ms")
+        return {
+            "decision": "planned",
+            **{name: planned[name] for name in names},
+            **_became(found, after, number),
+        }
+    before = next((row for row in reversed(found["history"]) if row["round"] < number), None)
+    if before is None:
+        return {"decision": "discovered", "reason": None, **_became(found, after, number)}
+    if before["state"] in _ENDED:
+        return {"decision": "ended", "reason": before["state"]}
+    if before["next_fetch_at"] > round_["now"]:
+        return {"decision": "not_due", "reason": None, "until": before["next_fetch_at"]}
+    held = _held(found["suppressions"], round_)
+    if held is not None:
+        return {"decision": "paused", "reason": held}
+    return {"decision": "left_out", "score": before["score"], "tier": before["tier"], **_cut(rows, before)}
+
+
+def _became(found: Mapping[str, Any], after: Mapping[str, Any] | None, number: int) -> dict[str, Any]:
+    """What the round made of the URL; what was asked is told by `fetches`."""
+    if after is None:
+        return {"state": None, "asked": any(f["round"] == number for f in found["fetches"])}
+    names = ("state", "last_outcome", "last_error", "next_fetch_at", "interval_s")
+    return {
+        **{name: after[name] for name in names},
+        "state_reason": after["reason"],
+        "asked": any(f["round"] == number and f["url_key"] == found["url_key"] for f in found["fetches"]),
+    }
+
+
+def _held(words: Sequence[Mapping[str, Any]], round_: Mapping[str, Any]) -> str | None:
+    """Who held the URL back when the round was opened, and why."""
+    opened = round_["opened_at"]
+    ends = {
+        (w["kind"], w["pattern"], w["requested_at"]): w["withdrawn_at"] for w in words if w["withdrawn_at"]
+    }
+    for word in words:
+        ended = ends.get((word["kind"], word["pattern"], word["requested_at"]))
+        if word["requested_at"] <= opened and (ended is None or ended > opened):
+            return f"{word['kind']} of {word['pattern']}" + (f": {word['reason']}" if word["reason"] else "")
+    return None
+
+
+def _cut(rows: Sequence[Mapping[str, Any]], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Why the plan left the URL out, and how far it was from the cut-off.
+
+    A plan cuts by host and reason; a URL that is blocked falls under `blocked`, any other under the rest.
+    """
+    cuts = [row for row in rows if row["position"] < 0]
+    mine = [row for row in cuts if (row["reason"] == "blocked") == (before["state"] == "BLOCKED")] or cuts
+    if not mine:
+        return {"reason": None}
+    cut = max(mine, key=lambda row: row["count"])
+    short = None if cut["reason"] == "blocked" else cut["score"] - before["score"]
+    return {"reason": cut["reason"], "cut_off": cut["score"], "short_by": short, "cut_with": cut["count"]}

@@ -1,0 +1,109 @@
+"""A lake as commands open it: its store and settings; made by `init`; and who may crawl with it.
+
+What always holds: `identity.json` is written last, so that a lake is either whole or none, and `init`
+finishes one that was interrupted; an existing lake or settings file is never touched. The lake's secret is
+read anew where keys are made and is kept by no value here.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from crawl import url
+from crawl.dns import Resolved, Resolver
+from crawl.egress import Guard
+from crawl.errors import UsageError
+from crawl.keys import Keyer
+from crawl.policy import Settings
+from cycles import config
+from cycles.workspace import store_at
+from lake import identity, tables
+from lake.store import Store
+
+__all__ = ["SETTINGS", "Lake", "init", "open_lake", "require_agent", "settings_text", "who"]
+
+#: where a lake's settings lie
+SETTINGS = "crawl.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A lake that is there, and its settings in force."""
+
+    store: Store
+    settings: Settings
+
+    @property
+    def root(self) -> str:
+        """Folder, or s3://bucket/prefix."""
+        return self.store.root
+
+    def keyer(self) -> Keyer:
+        """Makes keys with the lake's secret, read for this one use."""
+        return Keyer(identity.load(self.store).secret, self.settings.identity)
+
+
+def open_lake(root: str, environ: Mapping[str, str] | None = None) -> Lake:
+    """Raises NoSuchLake, NewerFormat, LakeError, SettingsError."""
+    store = store_at(root)
+    identity.load(store)
+    text = settings_text(store)
+    return Lake(store, config.load(text, os.environ if environ is None else environ, store.url(SETTINGS)))
+
+
+def settings_text(store: Store) -> str:
+    """What `crawl.toml` says; empty where there is none."""
+    return (store.get(SETTINGS) or b"").decode(errors="replace")
+
+
+def init(root: str) -> Store:
+    """Make a lake: settings, tables, identity. Raises UsageError where there is one, LakeError."""
+    store = store_at(root)
+    if store.exists(identity.PATH):
+        identity.load(store)  # says so if it is damaged, or newer than we are
+        raise UsageError(f"there is a lake at {store.root} already: nothing was changed")
+    store.create(SETTINGS, config.DEFAULT_TOML.encode())
+    config.load(settings_text(store), {}, store.url(SETTINGS))  # one that lay there already
+    tables.create_all(store)
+    identity.create(store, url.psl_hash(), url.RULES_VERSION)
+    return store
+
+
+def who() -> str:
+    """Who runs this command, as the table `audit` names people: user@machine."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container without a passwd entry
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+def require_agent(settings: Settings, hosts: Iterable[str]) -> None:
+    """Refuse to ask public hosts without a name and a contact. Raises UsageError.
+
+    A host is not public where its address is known without asking a name server (an address itself, or
+    listed in `[dns] hosts`) and lies in a range of `[egress] allow`. What an unlisted name leads to is not
+    known yet.
+    """
+    if settings.agent.name and settings.agent.contact:
+        return
+    guard, listed = Guard(settings.egress), Resolver(settings.dns)
+    for host in hosts:
+        found = listed.known(host)
+        if not isinstance(found, Resolved) or any(guard.public(address) for address in found.addresses):
+            missing = " and ".join(
+                f"{key} ({example})"
+                for key, value, example in (
+                    ("agent.name", settings.agent.name, "a product name, without spaces"),
+                    ("agent.contact", settings.agent.contact, "https://… or mailto:…"),
+                )
+                if not value
+            )
+            raise UsageError(
+                f"{host} may be a public host, and those are asked under a name with a contact only:"
+                f" set {missing}, e.g. with `crawl config LAKE set agent.name NAME`"
+            )

@@ -1,0 +1,277 @@
+"""A URL's story in words, from the facts of `cycles.explain`: found, decided, asked, and what is next.
+
+What always holds: it says only what the facts say; numbers come with their units; texts of strangers are
+shown without control characters. It reads no lake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import groupby
+from typing import Any, Final
+
+from cycles.output import safe, shown
+
+__all__ = ["told"]
+
+Facts = Mapping[str, Any]
+
+#: rounds and requests a story tells one by one; of more, the last ones
+_LAST: Final = 20
+
+#: why a URL was planned (crawl.stages.plan), in words
+_WHY_NOW: Final = {
+    "new": "never fetched",
+    "retry": "another attempt after a failure",
+    "recheck": "what blocked it has changed",
+    "canary": "the one request that a failing host gets",
+    "due": "its time had come",
+}
+#: why a URL was left out of a plan, in words; others are told by their code
+_WHY_NOT: Final = {
+    "host_capacity": "its host's clock allows no more requests in the window",
+    "host_budget": "its host's budget for the day is used up",
+    "round_cap": "the round had as many URLs as planning.urls allows",
+    "blocked": "what blocked it still stands",
+    "host_delay": "its host may not be asked again within the window",
+    "host_backoff": "its host is left alone after errors",
+    "circuit_open": "its host is shut off after errors",
+    "paused": "its host is paused",
+}
+#: why a URL is out of scope, in words
+_SCOPE: Final = {
+    "scope_host": "its host is outside [scope] domains and hosts",
+    "scope_excluded": "it matches a pattern of [scope] exclude",
+    "depth": "it is more links away from a seed than limits.depth",
+    "url_too_long": "it is longer than limits.url_chars",
+    "too_many_segments": "its path has more segments than limits.segments",
+    "too_many_parameters": "its query has more parameters than limits.parameters",
+    "repeated_segment": "a path segment repeats more often than limits.repeated_segment",
+    "url_credentials": "it carries user name or password",
+}
+
+
+def told(facts: Facts) -> str:
+    """The story, a few lines a chapter."""
+    lines = [safe(facts["url"])]
+    if facts["url"] != facts["asked"]:
+        lines.append(f"  given as {safe(facts['asked'])}")
+    lines.append(f"  key {facts['url_key']}, host {facts['host']}, domain {facts['domain']}")
+    if facts["row"] is None:
+        return "\n".join([*lines, "", *_unknown(facts)])
+    chapters = (
+        ("Now", _now(facts)),
+        ("Found", _found(facts)),
+        ("Decided", _decided(facts["decisions"])),
+        ("Asked", _asked(facts["fetches"])),
+        ("Next", _next(facts)),
+    )
+    for heading, chapter in chapters:
+        lines += ["", heading, *(f"  {line}" for line in chapter)]
+    return "\n".join(lines)
+
+
+def _unknown(facts: Facts) -> Iterator[str]:
+    """Why the lake does not know it."""
+    yield "This URL is not known."
+    for seed in facts["seeds"]:
+        yield (
+            f"  It was given as a seed by {seed['added_by']} on {shown(seed['added_at'])}:"
+            " the next round takes it in."
+        )
+    admitted = [link for link in facts["links"] if link["admitted"]]
+    if admitted:
+        waits = any(link["round"] > facts["merged_through"] for link in admitted)
+        yield f"  {_source(admitted[0])}" + (" The link waits to be merged." if waits else "")
+    if facts["scope"] is not None:
+        yield f"  Rejected by scope ({facts['scope']}): {_SCOPE.get(facts['scope'], 'see crawl.scope')}."
+        refused = [link for link in facts["links"] if not link["admitted"]]
+        yield f"  {_source(refused[0])}" if refused else "  No page that is kept in the lake links to it."
+    elif not admitted and not facts["seeds"]:
+        yield "  Not discovered: it was never given as a seed, and no page kept in the lake links to it."
+        if facts["links"]:
+            yield f"  {_source(facts['links'][0])} Then it was out of scope; the settings have changed since."
+    if facts["host_state"] is None:
+        yield f"  No URL of its host {facts['host']} was ever asked."
+
+
+def _source(link: Mapping[str, Any]) -> str:
+    source = safe(link["source_url"] or f"page {link['source_key']}")
+    anchor = f" as {safe(link['anchor'])!r}" if link["anchor"] else ""
+    return f"{source} links to it{anchor} (round {link['round']}, by {link['via']}, depth {link['depth']})."
+
+
+def _now(facts: Facts) -> Iterator[str]:
+    row = facts["row"]
+    yield f"{row['status']}" + (f" (stored as {row['state']})" if row["status"] != row["state"] else "")
+    if row["reason"]:
+        yield f"because {safe(row['reason'])}"
+    if row["last_outcome"]:
+        status = f", HTTP {row['http_status']}" if row["http_status"] else ""
+        error = f": {safe(row['last_error'])}" if row["last_error"] else ""
+        checked = shown(row["last_checked_at"]) or "never"
+        yield f"last outcome {row['last_outcome']}{status}{error}, checked {checked}"
+    if row["crawl_count"]:
+        yield (
+            f"answered {row['crawl_count']} times, changed {row['change_count']} times,"
+            f" last on {shown(row['last_changed_at']) or 'no day known'}"
+        )
+    page = facts["page"]
+    if page is not None:
+        title = f" {safe(page['title'])!r}" if page["title"] else ""
+        same = "" if page["first_url_key"] == facts["url_key"] else ", the same text as another URL's"
+        yield f"document {page['document_key']}{title}, {page['text_chars']:,} characters{same}"
+    if facts["redirects_to"] or row["redirect_to_key"]:
+        yield f"redirects to {safe(facts['redirects_to'] or 'URL ' + str(row['redirect_to_key']))}"
+    yield f"tier {row['tier']}, score {row['score']:.3f}, importance {row['importance']:.2f}"
+    for event in facts["events"][-3:]:
+        yield f"event {event['kind']} in round {event['round']}"
+
+
+def _found(facts: Facts) -> Iterator[str]:
+    row = facts["row"]
+    by = "given as a seed" if row["found_by"] == "seed" else f"found by {row['found_by']}"
+    source = f" from {safe(facts['referrer'] or 'page ' + str(row['first_referrer_key']))}"
+    where = source if row["first_referrer_key"] is not None else ""
+    when = f"in round {row['first_seen_round']}, {shown(row['first_seen_at'])}"
+    yield f"{by}{where} {when}, depth {row['depth']}"
+    if row["discovered_url"] != row["url"]:
+        yield f"first spelled {safe(row['discovered_url'])}"
+    for seed in facts["seeds"][:5]:
+        by = f"seed of {seed['added_by']}, {shown(seed['added_at'])}"
+        yield f"{by}, priority {seed['priority']}: {seed['verdict']}"
+    if facts["signals"]:
+        signals = facts["signals"]
+        yield f"{signals['in_links']:,} links lead to it, the shortest way has {signals['best_depth']}"
+    for link in facts["links"][:5]:
+        yield _source(link)
+
+
+def _decided(decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not decisions:
+        yield "nothing yet"
+    if len(decisions) > _LAST:
+        yield f"… {len(decisions) - _LAST} earlier rounds"
+    for quiet, some in groupby(decisions[-_LAST:], key=lambda d: d["decision"] in ("not_due", "ended")):
+        group = list(some)
+        if quiet and len(group) > 1:  # rounds that passed it by are told together
+            until = group[-1].get("until")
+            why = f"not due before {shown(until)}" if until else f"not asked any more ({group[-1]['reason']})"
+            yield f"rounds {group[0]['round']} to {group[-1]['round']}: {why}"
+        else:
+            for decision in group:
+                yield f"round {decision['round']} ({shown(decision['now'])}): {_decision(decision)}"
+
+
+def _decision(found: Mapping[str, Any]) -> str:
+    decision, reason = found["decision"], found["reason"]
+    if decision == "planned":
+        start = f", to start after {found['predicted_start_ms'] / 1000:,.1f} s"
+        why = f"planned as {found['tier']} ({_WHY_NOW.get(reason, reason)}), score {found['score']:.3f}"
+        return f"{why}, group {found['group']} position {found['position']}{start}; {_outcome(found)}"
+    if decision == "discovered":
+        return f"discovered; {_outcome(found)}" if found["asked"] else "discovered"
+    if decision == "left_out":
+        return _left_out(found)
+    if decision == "not_due":
+        return f"not due before {shown(found['until'])}"
+    return f"held back by {safe(reason)}" if decision == "paused" else f"not asked any more ({reason})"
+
+
+def _outcome(found: Mapping[str, Any]) -> str:
+    if found["state"] is None:
+        return "asked" if found["asked"] else "not reached within the window: carried over"
+    error = f" ({safe(found['last_error'])})" if found.get("last_error") else ""
+    why = f", {safe(found['state_reason'])}" if found.get("state_reason") else ""
+    outcome = f"{found['last_outcome']}{error} → " if found["last_outcome"] else ""
+    return f"{outcome}{found['state']}{why}"
+
+
+def _left_out(found: Mapping[str, Any]) -> str:
+    reason = found["reason"]
+    if reason is None:
+        return "due, and not planned; the round's cuts are no longer kept"
+    why = _WHY_NOT.get(reason, "see table frontier")
+    text = f"left out ({reason}: {why}), with {found['cut_with']:,} of its host"
+    if found["short_by"] is None:
+        return text
+    score, cut_off = found["score"], found["cut_off"]
+    if found["short_by"] > 0:
+        return f"{text}; its score {score:.3f} was {found['short_by']:.3f} below the cut-off {cut_off:.3f}"
+    return f"{text}; its score {score:.3f} reached the cut-off {cut_off:.3f}, but others came before it"
+
+
+def _asked(fetches: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not fetches:
+        yield "never"
+    if len(fetches) > _LAST:
+        yield f"… {len(fetches) - _LAST} earlier requests"
+    for fetch in fetches[-_LAST:]:
+        status = f" {fetch['status']}" if fetch["status"] else ""
+        reason = f" ({safe(fetch['reason'])})" if fetch["reason"] else ""
+        hop = f", hop {fetch['hop']}" if fetch["hop"] else ""
+        yield (
+            f"round {fetch['round']}, {shown(fetch['started_at'])}: GET {safe(fetch['url'])} →"
+            f"{status} {fetch['outcome']}{reason}{hop}"
+        )
+        yield f"    {_phases(fetch)}"
+        if fetch["next_url"]:
+            yield f"    leads to {safe(fetch['next_url'])}"
+
+
+def _phases(fetch: Mapping[str, Any]) -> str:
+    """Waited, resolved, connected, answered, read."""
+    gap = f"gap {fetch['required_gap_ms']:,.0f} ms ({fetch['gap_rule']})"
+    names = (("dns_ms", "dns"), ("connect_ms", "connect"), ("tls_ms", "tls"), ("first_byte_ms", "first byte"))
+    phases = [f"{name} {fetch[key]:,.1f} ms" for key, name in names if fetch[key] is not None]
+    kept = ", kept connection" if fetch["conn_reused"] else ""
+    asked = ", conditional" if fetch["request_validators"] else ""
+    robots = f"; allowed by robots {fetch['robots_version']}" if fetch["robots_version"] else ""
+    return (
+        f"{gap}; {', '.join(phases)}, in all {fetch['total_ms']:,.1f} ms{kept}{asked};"
+        f" {fetch['wire_bytes']:,} bytes{f' from {a}' if (a := fetch['address']) else ''}{robots}"
+    )
+
+
+def _next(facts: Facts) -> Iterator[str]:
+    row = facts["row"]
+    if row["state"] in ("GONE", "TERMINAL"):
+        yield f"never again: {row['state']}" + (f", {safe(row['reason'])}" if row["reason"] else "")
+        return
+    due = "due since" if row["due"] else "due"
+    yield f"{due} {shown(row['next_fetch_at'])}: {_why_then(row, facts['history'])}"
+    if row["paused"]:
+        yield "held back until somebody says `crawl resume`"
+    if facts["scope"] is not None:
+        yield f"out of scope by today's settings ({facts['scope']})"
+    host = facts["host_state"]
+    if host is not None and host["circuit"] != "closed":
+        yield f"its host is shut off ({host['circuit']}) after {host['consecutive_errors']} errors in a row"
+
+
+def _why_then(row: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> str:
+    state = row["state"]
+    if state == "DISCOVERED" and not row["attempts"]:
+        return "never fetched, as soon as a plan has room for it"
+    if row["attempts"]:
+        return f"attempt {row['attempts'] + 1} after {row['last_outcome']}"
+    if state in ("BLOCKED", "QUARANTINED"):
+        return "asked again when what decided against it has changed"
+    interval = _interval(row["interval_s"])
+    earlier = [r for r in history if r["round"] < row["round"] and r["interval_s"] > 0]
+    if not earlier:
+        return f"{interval} after the first answer"
+    changed = row["last_changed_at"] == row["last_checked_at"]
+    before = _interval(earlier[-1]["interval_s"])
+    return f"{interval} after the last check ({before} before; it {'had' if changed else 'had not'} changed)"
+
+
+def _interval(seconds: float) -> str:
+    """A length of time in its two largest units."""
+    rest, parts = round(timedelta(seconds=seconds).total_seconds()), []
+    for name, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        if rest >= size:
+            parts.append(f"{rest // size} {name}")
+            rest %= size
+    return " ".join(parts[:2]) or "0 s"
