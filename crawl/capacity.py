@@ -13,7 +13,7 @@ reads no clock: real time and planning time are arguments.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -50,7 +50,6 @@ def clocks(
     hosts: pa.Table,
     *,
     robots_requests: Ints,
-    paused: Collection[str],
     settings: Settings,
     now: datetime,
     started_at: datetime,
@@ -83,18 +82,15 @@ def clocks(
     fits = np.where(fits > 0, np.maximum(fits - robots_requests, 1), 0)
     left = _budget(hosts, settings.planning.host_budget, (now.date().toordinal() - _EPOCH))
     circuit = among(hosts["circuit"], ("open", "half_open")) >= 0
-    stopped = np.fromiter((name in paused for name in names), np.bool_, len(names))
 
     capacity = np.minimum(fits, left)
     capacity = np.where(circuit, np.minimum(capacity, 1), capacity)
-    capacity = np.where(stopped, 0, capacity)
     reason = np.full(len(names), "host_capacity", dtype=object)
     for applies, why in (  # the last that applies is the one told
         (left < fits, "host_budget"),
         (circuit, "circuit_open"),
         (fits == 0, "host_delay"),
         (backing >= window_s, "host_backoff"),
-        (stopped, "paused"),
     ):
         reason[applies] = why
     return Clocks(
@@ -127,7 +123,8 @@ def _budget(hosts: pa.Table, default: int, today: int) -> Ints:
 def gaps(latency_s: Floats, *, robots_delay_s: Floats, public: Bools, policy: Politeness) -> Floats:
     """Seconds a host is left alone after a request: max(floor, Crawl-delay, factor x `latency_s`).
 
-    NaN in `robots_delay_s`: none stated. The rules are those of `crawl.politeness.gap`, which has it for one host.
+    NaN in `robots_delay_s`: none stated. The rules are those of `crawl.politeness.gap`, which has it for one
+    host.
     """
     floor = policy.min_delay.total_seconds()
     gap = np.where(public, max(floor, PUBLIC_FLOOR.total_seconds()), floor)

@@ -8,7 +8,7 @@ Work files (`write_work`) are plain Parquet of any columns, for what passes betw
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from types import TracebackType
 from typing import Any, Final
@@ -23,7 +23,7 @@ from lake.entries import FileEntry, Spans
 from lake.store import Output, Store, advice
 from lake.tables import Spec, spec
 
-__all__ = ["FileEntry", "Writer", "new_name", "read", "read_work", "write", "write_work"]
+__all__ = ["FileEntry", "Writer", "new_name", "read", "read_work", "write", "write_work", "write_work_parts"]
 
 #: rows a row group; enough for key columns to pack well, few enough to skip
 ROW_GROUP: Final = 131_072
@@ -197,10 +197,17 @@ def read(store: Store, entry: FileEntry, columns: Sequence[str] | None = None) -
 
 def write_work(store: Store, path: str, table: pa.Table) -> int:
     """Write any rows as a Parquet file under a path, replacing what is there. Returns its bytes."""
+    return write_work_parts(store, path, table.schema, [table])
+
+
+def write_work_parts(store: Store, path: str, schema: pa.Schema, parts: Iterable[pa.Table]) -> int:
+    """As `write_work`, from tables taken one after another: they need not be in memory together."""
     output = store.open_write(path)
     done = False
     try:
-        pq.write_table(table, output.sink, compression="zstd", compression_level=1, row_group_size=ROW_GROUP)
+        with pq.ParquetWriter(output.sink, schema, compression="zstd", compression_level=1) as writer:
+            for part in parts:
+                writer.write_table(part, row_group_size=ROW_GROUP)
         size: int = output.sink.tell()
         output.commit()
         done = True

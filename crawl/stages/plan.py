@@ -11,7 +11,6 @@ Columns only: a million due rows take a second or two. It reads no lake and no c
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final
@@ -21,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crawl import recrawl
 from crawl.capacity import Clocks, clocks, rows_of
 from crawl.columns import (
     Bools,
@@ -39,6 +39,7 @@ from crawl.columns import (
     texts,
 )  # fmt: skip
 from crawl.forecast import PAGE_COST_S, Prediction, chains, predict, work
+from crawl.outcomes import TABLE, Outcome
 from crawl.packing import pack, units
 from crawl.policy import Settings
 from crawl.schema import FRONTIER
@@ -48,7 +49,7 @@ __all__ = ["DUE", "Plan", "select"]
 #: columns of `seen` that choosing needs
 DUE: Final = (
     "url_key", "url", "origin", "host", "domain", "state", "last_outcome", "robots_version", "policy_version",
-    "tier", "score", "eligible_since",
+    "tier", "score", "eligible_since", "next_fetch_at",
 )  # fmt: skip
 
 _TIERS: Final = ("critical", "high", "medium", "low")
@@ -67,7 +68,7 @@ Texts = npt.NDArray[np.object_]
 class Plan:
     """The plan of a round."""
 
-    frontier: pa.Table  # FRONTIER: planned rows by group and position, then cuts
+    frontier: pa.Table  # FRONTIER: cuts (group -1), then planned rows by group and position
     chosen: pa.Table  # url_key, group, position of what is planned; sorted by url_key
     predicted: Prediction
 
@@ -85,35 +86,35 @@ def select(
     groups: int,
     round: int,
     day: date,
-    paused: Collection[str] = (),
+    paused: pa.Table | None = None,
 ) -> Plan:
     """Choose from the due rows (columns DUE, one row per url_key) what to fetch within the window.
 
     `hosts` and `robots` hold the newest row (HOSTS, ROBOTS) of each host and origin concerned; one that has
-    none is new. `now` is planning time, `started_at` real time. `paused` names hosts; `groups` ≥ 1 fetch side
-    by side.
+    none is new. Rows that are not due yet may be among `due` where a rule that blocked them may have changed.
+    `paused`: what an operator holds back, counted per host (host, count, score). `now` is planning time,
+    `started_at` real time; `groups` ≥ 1 fetch side by side.
     """
-    rows = due.select(list(DUE)).combine_chunks()
+    rows = _again(due.select(list(DUE)).combine_chunks(), robots, now, policy_version)
     names, host = encode(rows["host"])
     facts = rows_of(names, hosts)
-    held, asks = _held(rows, host, len(names), robots, now, policy_version)
+    asks = _asks(rows, host, len(names), robots, now)
     clock = clocks(
         names,
         facts,
         robots_requests=asks,
-        paused=paused,
         settings=settings,
         now=now,
         started_at=started_at,
         window_s=window_s,
     )
     work_of = _Work(rows=rows, names=names, host=host, clock=clock, asks=asks)
-    order, picked, why = _choose(work_of, held, settings)
+    order, picked, why = _choose(work_of, settings)
     placed = _place(work_of, order[picked], facts["politeness_group"], groups, settings.fetching.in_flight)
     planned = _planned(work_of, placed, round=round, day=day)
     cuts = _cuts(work_of, order, picked, why, round=round, day=day)
     return Plan(
-        frontier=pa.concat_tables([planned, cuts]),
+        frontier=pa.concat_tables([cuts, _paused(paused, round=round, day=day), planned]),
         chosen=planned.select(["url_key", "group", "position"]).sort_by("url_key"),
         predicted=predict(
             names,
@@ -122,7 +123,7 @@ def select(
             asks=asks,
             group=placed.of_host,
             in_flight=settings.fetching.in_flight,
-            left_out=int((~picked).sum()),
+            left_out=int((~picked).sum()) + (0 if paused is None else int(ints(paused["count"]).sum())),
         ),
     )
 
@@ -150,43 +151,53 @@ class _Placed:
     pages: Ints
 
 
-def _held(
-    rows: pa.Table, host: Ints, hosts: int, robots: pa.Table, now: datetime, policy_version: str
-) -> tuple[Bools, Ints]:
-    """Which rows stay blocked since what blocked them still stands, and the robots requests of each host.
+def _again(rows: pa.Table, robots: pa.Table, now: datetime, policy_version: str) -> pa.Table:
+    """The rows without those that are early and blocked by what still stands.
 
-    A row blocked by robots stands while the newest copy of its origin is the one that blocked it; one blocked
-    by settings stands while they are the same. When the copy has aged, one row of the origin goes along
-    (unless another row asks anyway), so that robots.txt is asked for again; the rest waits for what it says.
+    Rows that are not due by their date are given because a rule that blocked them may have changed:
+    robots.txt, which stands while the newest copy of the origin is the one that blocked, or the settings.
+    When that copy has aged, one row of the origin goes along (unless another asks anyway), so that robots.txt
+    is asked for again; the rest waits for what it says.
     """
-    origins, origin = encode(rows["origin"])
-    newest = take(robots.select(["version", "valid_until"]), among(texts(origins), robots["origin"]))
-    valid = ints(newest["valid_until"]) > int(now.timestamp() * 1_000_000)
-    same_copy = flags(pc.equal(rows["robots_version"], take(newest["version"], origin)))
-    blocked = equals(rows["state"], "BLOCKED")
-    by_robots = blocked & flags(pc.starts_with(rows["last_outcome"], "ROBOTS_"))
-    held = np.where(by_robots, same_copy, blocked & equals(rows["policy_version"], policy_version))
-
-    asked = np.zeros(len(origins), dtype=np.bool_)
-    asked[origin[~held]] = True
-    aged = np.flatnonzero(held & by_robots & ~valid[origin] & ~asked[origin])
+    early = ints(rows["next_fetch_at"]) > recrawl.micros(now)
+    if not early.any():
+        return rows
+    origin, valid, version = _copies(rows, robots, now)
+    by_robots = equals(rows["last_outcome"], Outcome.ROBOTS_DENIED.value)
+    same_copy = flags(pc.equal(rows["robots_version"], version))
+    held = early & np.where(by_robots, same_copy, equals(rows["policy_version"], policy_version))
+    asks_anyway = np.zeros(len(valid), dtype=np.bool_)
+    asks_anyway[origin[~held]] = True
+    aged = np.flatnonzero(held & by_robots & ~valid[origin] & ~asks_anyway[origin])
     aged = aged[np.lexsort((ints(rows["url_key"])[aged], origin[aged]))]
     held[aged[np.unique(origin[aged], return_index=True)[1]]] = False
-    asked[origin[~held]] = True
-    of_host = np.zeros(len(origins), dtype=np.int64)
+    return rows.filter(pa.array(~held))
+
+
+def _copies(rows: pa.Table, robots: pa.Table, now: datetime) -> tuple[Ints, Bools, Any]:
+    """Origin of each row as a number; validity of each origin's copy; version of each row's copy."""
+    origins, origin = encode(rows["origin"])
+    newest = take(robots.select(["version", "valid_until"]), among(texts(origins), robots["origin"]))
+    return origin, ints(newest["valid_until"]) > recrawl.micros(now), take(newest["version"], origin)
+
+
+def _asks(rows: pa.Table, host: Ints, hosts: int, robots: pa.Table, now: datetime) -> Ints:
+    """Requests each host spends on robots.txt: one for every origin without a valid copy."""
+    origin, valid, _ = _copies(rows, robots, now)
+    of_host = np.zeros(len(valid), dtype=np.int64)
     of_host[origin] = host
-    return held, np.bincount(of_host[asked & ~valid], minlength=hosts).astype(np.int64)
+    return np.bincount(of_host[~valid], minlength=hosts).astype(np.int64)
 
 
-def _choose(of: _Work, held: Bools, settings: Settings) -> tuple[Ints, Bools, Texts]:
+def _choose(of: _Work, settings: Settings) -> tuple[Ints, Bools, Texts]:
     """All rows by host and preference; which of them are planned; why each other one is not."""
     score = floats(of.rows["score"])
     tier = _rank(of.rows["tier"], score, settings.planning.cuts)
     better = (ints(of.rows["url_key"]), ints(of.rows["eligible_since"]), -score, tier)
-    order = np.lexsort((*better, held, of.host))
+    order = np.lexsort((*better, of.host))
     host = of.host[order]
-    picked = (ranks(host) < of.clock.capacity[host]) & ~held[order]
-    why = np.where(held[order], "blocked", of.clock.reason[host])
+    picked = ranks(host) < of.clock.capacity[host]
+    why = of.clock.reason[host]
     over = int(picked.sum()) - settings.planning.urls
     if over > 0:
         at = np.flatnonzero(picked)
@@ -237,6 +248,10 @@ def _planned(of: _Work, placed: _Placed, *, round: int, day: date) -> pa.Table:
     """Frontier rows of what is fetched."""
     rows = take(of.rows, placed.row)
     told = np.array([*_WHY.values(), "due"], dtype=object)[among(rows["state"], list(_WHY))]
+    failed = (
+        among(rows["last_outcome"], [outcome.value for outcome, rule in TABLE.items() if rule.retry]) >= 0
+    )
+    told[failed & (told == "due")] = "retry"
     told[of.clock.canary[of.host[placed.row]]] = "canary"
     return make(
         FRONTIER,
@@ -285,4 +300,23 @@ def _cuts(of: _Work, order: Ints, picked: Bools, why: Texts, *, round: int, day:
         score=np.where(np.isfinite(lowest[at]), lowest[at], floats(cut["score_max"])),
         reason=cut["reason"],
         count=cut["score_count"],
+    )
+
+
+def _paused(paused: pa.Table | None, *, round: int, day: date) -> pa.Table:
+    """Frontier rows of what an operator holds back."""
+    if paused is None:
+        return FRONTIER.empty_table()
+    rows = paused.sort_by("host")
+    return make(
+        FRONTIER,
+        len(rows),
+        day=day,
+        round=round,
+        group=-1,
+        position=-1,
+        host=rows["host"],
+        score=rows["score"],
+        reason="paused",
+        count=rows["count"],
     )

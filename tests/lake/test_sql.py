@@ -24,6 +24,8 @@ PARAMETERS = {
     "origin": "http://d1.test:80",
     "origins": ["http://d1.test:80"],
     "denied": ["10.0.0.1"],
+    "hosts": ["d1.test"],
+    "policy_version": "p",
 }
 
 

@@ -41,6 +41,7 @@ def due_row(key: int, host: str = "a.test", **columns: Any) -> dict[str, Any]:
         "tier": "discovery",
         "score": 0.5,
         "eligible_since": NOW,
+        "next_fetch_at": NOW,
     } | columns
 
 
@@ -72,7 +73,7 @@ def select(
         hosts = [host_row(name) for name in sorted({row["host"] for row in due})]
     if robots is None:
         robots = [robots_row(origin) for origin in sorted({row["origin"] for row in due})]
-    given = {"window_s": 600.0, "groups": 2, "round": 7, "policy_version": "p1", "paused": ()} | options
+    given = {"window_s": 600.0, "groups": 2, "round": 7, "policy_version": "p1"} | options
     return plan.select(
         due_table(due),
         table(hosts, HOSTS),
@@ -153,9 +154,11 @@ def test_an_open_circuit_gets_one_canary() -> None:
 
 
 def test_a_paused_host_gets_nothing_and_says_so() -> None:
-    made = select([due_row(1), due_row(2, "b.test")], paused={"a.test"})
+    paused = pa.table({"host": ["b.test", "a.test"], "count": [4, 1], "score": [0.1, 0.5]})
+    made = select([due_row(2, "c.test")], paused=paused)
     assert [2] == [row["url_key"] for row in planned(made)]
-    assert {("a.test", "paused"): (1, 0.5)} == cuts(made)
+    assert {("a.test", "paused"): (1, 0.5), ("b.test", "paused"): (4, 0.1)} == cuts(made)
+    assert 5 == made.predicted.left_out
 
 
 def test_a_host_whose_delay_is_longer_than_the_window_is_still_asked_once() -> None:
@@ -183,20 +186,27 @@ def test_the_round_cap_keeps_the_best_of_all_hosts() -> None:
 
 def test_reasons_tell_new_from_due_and_retry() -> None:
     states = {1: "DISCOVERED", 2: "FETCHED", 3: "FAILED_RETRYABLE", 4: "GONE", 5: "QUARANTINED"}
-    made = select([due_row(k, state=s) for k, s in states.items()])
-    assert {1: "new", 2: "due", 3: "retry", 4: "due", 5: "recheck"} == {
+    failed = due_row(6, state="FETCHED", last_outcome="TIMEOUT")
+    made = select([*(due_row(k, state=s) for k, s in states.items()), failed])
+    assert {1: "new", 2: "due", 3: "retry", 4: "due", 5: "recheck", 6: "retry"} == {
         row["url_key"]: row["reason"] for row in planned(made)
     }
 
 
 def blocked(key: int, **columns: Any) -> dict[str, Any]:
-    return due_row(key, state="BLOCKED", last_outcome="ROBOTS_DENIED", robots_version="r1") | columns
+    later = NOW + timedelta(days=60)
+    denied = {
+        "state": "BLOCKED",
+        "last_outcome": "ROBOTS_DENIED",
+        "robots_version": "r1",
+        "next_fetch_at": later,
+    }
+    return due_row(key) | denied | columns
 
 
 def test_what_robots_blocked_waits_while_the_same_copy_is_valid() -> None:
     made = select([blocked(1), blocked(2)])
-    assert [] == planned(made)
-    assert {("a.test", "blocked"): (2, 0.5)} == cuts(made)
+    assert 0 == len(made.frontier) == made.predicted.left_out
 
 
 def test_a_new_robots_copy_frees_what_the_old_one_blocked() -> None:
@@ -213,8 +223,12 @@ def test_an_aged_robots_copy_is_asked_for_again_by_one_row() -> None:
     assert 1 == made.predicted.robots
 
 
+def test_what_is_due_by_its_date_is_looked_at_whatever_blocked_it() -> None:
+    assert [1] == [row["url_key"] for row in planned(select([blocked(1, next_fetch_at=NOW)]))]
+
+
 def test_what_settings_blocked_waits_until_they_change() -> None:
-    row = due_row(1, state="BLOCKED", last_outcome="SCOPE_DENIED")
+    row = blocked(1, last_outcome="SCOPE_DENIED", robots_version=None)
     assert [] == planned(select([row]))
     assert [1] == [row["url_key"] for row in planned(select([row], policy_version="p2"))]
 
@@ -278,7 +292,8 @@ def test_nothing_due_gives_an_empty_plan() -> None:
     assert 0.0 == made.predicted.seconds
 
 
-# --- against the reference -----------------------------------------------------------------------------------
+# --- against the reference
+# -----------------------------------------------------------------------------------
 
 hosts_drawn = st.fixed_dictionaries(
     {

@@ -1,0 +1,232 @@
+"""Plan a round: ask the lake what is due, choose (crawl.stages.plan), and leave what the other steps need.
+
+Left in the work area: `planned.parquet` (the newest `seen` row of every planned URL with its group and
+position, by url_key), `seeds.parquet` (seeds that `seen` does not have, as candidates), `hosts.parquet`
+(clocks of all hosts in the planned domains) and `robots.parquet` (newest copies of their origins). The
+frontier goes to its final place.
+
+What always holds: everything is read at the versions pinned when the round was opened and at its times, so
+that a plan made again is the same plan; `propose` writes nothing. It decides nothing itself. Seeds of other
+kinds than `page` wait for a reader of sitemaps and feeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from crawl.candidates import of_seeds
+from crawl.columns import Ints, among, encode, equals, ints, take, texts
+from crawl.discovery import meet, new_rows
+from crawl.errors import UrlError
+from crawl.keys import Keyer
+from crawl.politeness import HostState
+from crawl.schema import HOSTS, ROBOTS, SEEN
+from crawl.stages.plan import DUE, Plan, select
+from crawl.url import canonical, split_many
+from cycles.context import Context
+from lake import files, identity, ranges, runs, sql
+from lake.entries import FileEntry
+from lake.snapshot import Snapshot
+from lake.store import Store
+
+__all__ = ["PLANNED", "Proposal", "make", "propose", "told"]
+
+#: columns of `planned.parquet`
+PLANNED: Final = pa.schema([*SEEN, pa.field("group", pa.int32()), pa.field("position", pa.int64())])
+
+_DUE: Final = pa.schema([SEEN.field(name) for name in DUE])
+#: rows of a table in memory at once, where a table is read in pieces
+_PIECE: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A plan, and what it was made from as far as the next steps need it."""
+
+    plan: Plan
+    seeds: pa.Table  # CANDIDATES of seeds that `seen` does not have
+    fresh: pa.Table  # SEEN rows of those seeds, by url_key
+    hosts: pa.Table  # HOSTS of every host in the domains concerned, new ones included
+    robots: pa.Table  # ROBOTS, newest copies
+
+
+def make(context: Context) -> dict[str, Any]:
+    """Plan the round and write what follows from it; the content of `plan.json`. Raises LakeError."""
+    store, work = context.work.store, context.work
+    proposal = propose(context)
+    frontier = proposal.plan.frontier
+    entries = [files.write(store, "frontier", frontier, day=context.day)] if len(frontier) else []
+    rows = _planned_rows(store, _snapshot(context).files("seen"), proposal)
+    files.write_work_parts(store, work.path("planned.parquet"), PLANNED, rows)
+    for name, table in (("seeds", proposal.seeds), ("hosts", proposal.hosts), ("robots", proposal.robots)):
+        files.write_work(store, work.path(f"{name}.parquet"), table)
+    return {
+        "planned": proposal.plan.predicted.pages,
+        "groups": [group.group for group in proposal.plan.predicted.groups],
+        "hosts": encode(frontier.filter(pa.array(ints(frontier["group"]) >= 0))["host"])[0],
+        "files": [entry.to_dict() for entry in entries],
+        "rejects": [],
+        "predicted": proposal.plan.predicted.to_dict(),
+        "seeds": len(proposal.seeds),
+    }
+
+
+def told(proposal: Proposal) -> dict[str, Any]:
+    """What `crawl plan` shows: the prediction, how many hosts, and what is left out by reason."""
+    frontier = proposal.plan.frontier
+    cut = frontier.filter(pa.array(ints(frontier["group"]) < 0))
+    reasons, reason = encode(cut["reason"])
+    cuts = np.bincount(reason, weights=ints(cut["count"]), minlength=len(reasons)).astype(np.int64)
+    predicted = proposal.plan.predicted
+    return {
+        **predicted.to_dict(),
+        "hosts": sum(group.hosts for group in predicted.groups),
+        "cuts": dict(zip(reasons, cuts.tolist(), strict=True)),
+    }
+
+
+def propose(context: Context) -> Proposal:
+    """Work out the round's plan; reads only. Raises LakeError."""
+    store, snapshot = context.work.store, _snapshot(context)
+    keyer = Keyer(identity.load(store).secret, context.settings.identity)
+    with sql.connect(store, snapshot, context.now) as reader:
+        due = [reader.due(), reader.query("due-again", policy_version=context.policy_version)]
+        paused = reader.query("due-held").select(["host", "count", "score"])
+        seeds = _seeds(reader.query("seeds-new"), context)
+        fresh = _fresh(seeds, context)
+        free, held = _suppressed(fresh, reader.query("suppressed"))
+        rows = pa.concat_tables([part.select(list(DUE)).cast(_DUE) for part in (*due, free)])
+        hosts = _hosts(store, snapshot.files("hosts"), rows, keyer, context.round)
+        robots = reader.query("robots", origins=_origins(rows, hosts)).select(ROBOTS.names).cast(ROBOTS)
+    plan = select(
+        rows,
+        hosts,
+        robots=robots,
+        settings=context.settings,
+        policy_version=context.policy_version,
+        now=context.now,
+        started_at=context.opened_at,
+        window_s=context.window_s,
+        groups=context.groups,
+        round=context.round,
+        day=context.day,
+        paused=_added([paused, held]),
+    )
+    return Proposal(plan=plan, seeds=seeds, fresh=fresh, hosts=hosts, robots=robots)
+
+
+def _snapshot(context: Context) -> Snapshot:
+    """The lake as the round before left it."""
+    return Snapshot(context.work.store, context.versions, context.round - 1)
+
+
+def _seeds(rows: pa.Table, context: Context) -> pa.Table:
+    """Candidates of accepted seeds (rows of `seeds`)."""
+    pages = rows.filter(pa.array(equals(rows["kind"], "page")))
+    urls: list[str | None] = []
+    for text in pages["url"].to_pylist():
+        try:
+            urls.append(canonical(str(text)))
+        except UrlError:  # accepted under other rules than today's; it stays in `seeds`
+            urls.append(None)
+    good = pages.filter(pa.array([url is not None for url in urls], pa.bool_()))
+    found = [url for url in urls if url is not None]
+    return of_seeds(
+        good["url_key"], found, good["url"], split_many(found)[2], good["priority"], context.settings.planning
+    )
+
+
+def _fresh(seeds: pa.Table, context: Context) -> pa.Table:
+    """Rows of `seen` as the merge will make them of these seeds, by url_key."""
+    met = meet(seeds)
+    return new_rows(
+        seeds,
+        met,
+        np.ones(len(met.keys), dtype=np.bool_),
+        planning=context.settings.planning,
+        policy_version=context.policy_version,
+        now=context.now,
+        round=context.round,
+    )
+
+
+def _suppressed(fresh: pa.Table, suppressed: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """New seeds that may be planned, and those an operator holds back, counted per host."""
+    patterns = suppressed["pattern"]
+    stopped = np.zeros(len(fresh), dtype=np.bool_)
+    for name in ("host", "domain", "origin", "url"):
+        stopped |= among(fresh[name], patterns) >= 0
+    held = fresh.filter(pa.array(stopped)).select(["host", "score"])
+    counts: Any = held.append_column("count", pa.array(np.ones(len(held), dtype=np.int64)))
+    return fresh.filter(pa.array(~stopped)), counts.select(["host", "count", "score"])
+
+
+def _added(parts: list[pa.Table]) -> pa.Table:
+    """Held-back URLs per host: host, count and best score."""
+    whole: Any = pa.concat_tables([part.cast(_HELD) for part in parts])
+    summed = whole.group_by("host").aggregate([("count", "sum"), ("score", "max")])
+    added: pa.Table = (
+        summed.select(["host", "count_sum", "score_max"]).rename_columns(_HELD.names).cast(_HELD)
+    )
+    return added
+
+
+_HELD: Final = pa.schema([("host", pa.string()), ("count", pa.int64()), ("score", pa.float64())])
+
+
+def _hosts(
+    store: Store, entries: list[FileEntry], rows: pa.Table, keyer: Keyer, round_number: int
+) -> pa.Table:
+    """The newest row of every known host in the domains of these rows, and a new row for each host unknown.
+
+    All hosts of a domain, because a redirect may lead to any of them, and its clock holds then too.
+    """
+    domains = texts(encode(rows["domain"])[0])
+    parts = [HOSTS.empty_table()]
+    if entries:
+        for lo, hi in ranges.cut(store, [("host_key", entry) for entry in entries], _PIECE):
+            part = runs.newest_in(store, entries, lo, hi)
+            parts.append(part.filter(pa.array(among(part["domain"], domains) >= 0)).cast(HOSTS))
+    known = pa.concat_tables(parts)
+    names, host = encode(rows["host"])
+    first = np.zeros(len(names), dtype=np.int64)
+    first[host] = np.arange(len(host))
+    missing = np.flatnonzero(among(texts(names), known["host"]) < 0)
+    of = take(rows["domain"], first[missing]).to_pylist()
+    new = [
+        HostState.new(names[i], domain, keyer.host_key(names[i])).to_row(round_number)
+        for i, domain in zip(missing.tolist(), of, strict=True)
+    ]
+    return pa.concat_tables([known, pa.Table.from_pylist(new, schema=HOSTS)])
+
+
+def _origins(rows: pa.Table, hosts: pa.Table) -> list[str]:
+    """Origins whose robots.txt may be needed: those of the rows, and the usual ones of hosts beside them."""
+    usual = (f"{scheme}://{host}" for host in hosts["host"].to_pylist() for scheme in ("http", "https"))
+    return sorted({*encode(rows["origin"])[0], *usual})
+
+
+def _planned_rows(store: Store, seen: list[FileEntry], proposal: Proposal) -> Iterator[pa.Table]:
+    """Whole rows of what is planned, by url_key, piece by piece."""
+    chosen = proposal.plan.chosen
+    fresh_keys = ints(proposal.fresh["url_key"])
+    for start in range(0, len(chosen), _PIECE):
+        part = chosen.slice(start, _PIECE)
+        keys = ints(part["url_key"])
+        known = runs.rows(store, seen, keys).cast(SEEN) if seen else SEEN.empty_table()
+        new = proposal.fresh.filter(pa.array(np.isin(fresh_keys, keys)))
+        rows = pa.concat_tables([known, new]).sort_by("url_key")
+        yield _placed(rows, part, keys)
+
+
+def _placed(rows: pa.Table, part: pa.Table, keys: Ints) -> pa.Table:
+    """Rows with their group and position. Raises ValueError where rows and keys differ."""
+    if not np.array_equal(ints(rows["url_key"]), keys):
+        raise ValueError(f"{len(keys)} URLs are planned, and `seen` has {len(rows)} rows of them")
+    columns = [*rows.columns, part["group"], part["position"]]
+    return pa.table(columns, names=PLANNED.names).cast(PLANNED)
