@@ -8,7 +8,7 @@ suppressions, audit) and `rounds` itself are taken as they are now by `latest`, 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -65,21 +65,14 @@ def heads(store: Store, tables: tuple[str, ...] = tuple(SPECS)) -> dict[str, int
 
 def entries(store: Store, round_number: int | None = None) -> pa.Table:
     """Rows of `rounds` (of one round, if given), oldest first: by round, then by committed_at."""
-    wanted = []
-    for entry in delta.files(store, "rounds"):
-        span = entry.bounds("round")
-        if round_number is None or span is None or span[0] <= round_number <= span[1]:
-            wanted.append(read(store, entry))
-    rows = pa.concat_tables(wanted) if wanted else SPECS["rounds"].stored.empty_table()
-    if round_number is not None:
-        rows = rows.filter(pc.equal(rows["round"], pa.scalar(round_number, pa.int64())))
-    return rows.sort_by([("round", "ascending"), ("committed_at", "ascending")])
+    return _rows(store, delta.files(store, "rounds"), round_number)
 
 
 def newest(store: Store) -> dict[str, Any] | None:
     """The newest row of `rounds` (an upkeep of round r comes after round r); None before the first round."""
-    spans = [span[1] for entry in delta.files(store, "rounds") if (span := entry.bounds("round"))]
-    return entries(store, max(spans)).to_pylist()[-1] if spans else None
+    listed = delta.files(store, "rounds")
+    spans = [span[1] for entry in listed if (span := entry.bounds("round"))]
+    return _rows(store, listed, max(spans)).to_pylist()[-1] if spans else None
 
 
 def latest(store: Store) -> Snapshot:
@@ -102,3 +95,15 @@ def at(store: Store, round_number: int) -> Snapshot:
         raise UsageError(f"no round {round_number} in {store.root}: {known}")
     versions = {**json.loads(rows[-1]["versions"]), **heads(store, ("rounds",))}
     return Snapshot(store, versions, round_number)
+
+
+def _rows(store: Store, listed: Sequence[FileEntry], round_number: int | None) -> pa.Table:
+    wanted = []
+    for entry in listed:
+        span = entry.bounds("round")
+        if round_number is None or span is None or span[0] <= round_number <= span[1]:
+            wanted.append(read(store, entry))
+    rows = pa.concat_tables(wanted) if wanted else SPECS["rounds"].stored.empty_table()
+    if round_number is not None:
+        rows = rows.filter(pc.equal(rows["round"], pa.scalar(round_number, pa.int64())))
+    return rows.sort_by([("round", "ascending"), ("committed_at", "ascending")])
