@@ -34,12 +34,12 @@ from lake.entries import FileEntry
 
 __all__ = ["BODY_INDEX", "ParsedFiles", "parse_parts"]
 
-#: a batch for the parse process: pages, and bytes as compressed in the journal
+#: a batch for the parse process: pages, and their decoded bytes (as far as they are parsed)
 _BATCH_PAGES: Final = 200
-_BATCH_BYTES: Final = 16_000_000
+_BATCH_BYTES: Final = 32_000_000
 #: link rows, and bytes of documents, that are held before they are written
-_LINK_ROWS: Final = 1_000_000
-_DOCUMENT_BYTES: Final = 64_000_000
+_LINK_ROWS: Final = 500_000
+_DOCUMENT_BYTES: Final = 32_000_000
 #: where the bodies of a task's pages lie in the journal
 _INDEX: Final[dict[str, pa.DataType]] = {
     "hash_key": pa.int64(),  # first 64 bits of the hash: the order of the file
@@ -155,7 +155,7 @@ class _Task:
         if essence and not markup.is_html(essence, b""):
             return
         self._batch.append(child.page(record, body))
-        self._batch_bytes += len(body)
+        self._batch_bytes += max(len(body), min(record.bytes, self._context.settings.parsing.parsed_bytes))
         if len(self._batch) >= _BATCH_PAGES or self._batch_bytes >= _BATCH_BYTES:
             self._parse()
 

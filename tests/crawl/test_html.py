@@ -236,3 +236,22 @@ def test_any_soup_of_tags_is_read_and_its_links_are_canonical(soup: str) -> None
         assert url.canonical(target) == target
         assert "#" not in target
         assert anchor is None or len(anchor) <= html.ANCHOR_CHARS
+
+
+def test_pages_that_once_broke_other_crawlers_are_read_right(cases: Path) -> None:
+    wrong = []
+    for line in (cases / "bugreports.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        given, right = row["smallest_input"], row["right"]
+        if row["area"] != "html" or "page" not in given:
+            continue
+        page = html.read(given["html"].encode(), "text/html; charset=utf-8", given["page"])
+        found = {
+            "refresh_url": page.refresh[1] if page.refresh else None,
+            "canonical": page.canonical,
+            "links": list(page.links.url),
+            "page_kept": True,
+        }
+        if {name: found[name] for name in right} != right:
+            wrong.append((row["id"], found))
+    assert wrong == []
