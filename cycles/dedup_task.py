@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from crawl import journal as frames
 from crawl.stages import dedup
@@ -159,7 +160,7 @@ def store_bundle(context: Context, bundle: Bundle) -> list[FileEntry]:
     chosen = files.read_work(store, bundle.chosen)
     source = chosen["source"].combine_chunks()
     by_source = [
-        (name.as_py(), chosen.filter(pa.compute.equal(source, name))["row"]) for name in source.unique()
+        (name.as_py(), chosen.filter(pc.equal(source, name))["row"]) for name in source.unique()
     ]
     if bundle.kind == "documents":
         return _store_documents(context, by_source)
@@ -192,7 +193,7 @@ def _store_bodies(context: Context, by_source: Sequence[tuple[str, Any]]) -> lis
                 .sort_by([("part", "ascending"), ("offset", "ascending")])
             )
             for part in index["part"].combine_chunks().unique():
-                rows = index.filter(pa.compute.equal(index["part"], part))
+                rows = index.filter(pc.equal(index["part"], part))
                 writer.add(_bodies(context.round, rows, store.read(part.as_py())))
     return [writer.entry]
 
