@@ -42,6 +42,7 @@ def commit_round(
     day: date = rows.DAY,
     kind: str = "round",
     fence: int = 1,
+    counts: Mapping[str, object] | None = None,
     **tables: pa.Table,
 ) -> Snapshot:
     """One round: rows of any tables (several files of a table: a list), then its row in `rounds`."""
@@ -51,7 +52,7 @@ def commit_round(
                 part = part.set_column(0, "day", pa.array([day] * part.num_rows, pa.date32()))
             put(store, name, part)
     versions = snapshot.heads(store, tuple(name for name in SPECS if name != "rounds"))
-    add_entry(store, number, versions, now=now, kind=kind, fence=fence)
+    add_entry(store, number, versions, now=now, kind=kind, fence=fence, counts=counts)
     return snapshot.latest(store)
 
 
@@ -63,8 +64,10 @@ def add_entry(
     now: datetime = rows.NOW,
     kind: str = "round",
     fence: int = 1,
+    counts: Mapping[str, object] | None = None,
 ) -> None:
     """A row of `rounds`."""
+    plain = ("settings", "bytes_read", "bytes_written", "stage_ms", "plan", "actual")
     entry = rows.table(
         "rounds",
         round=[number],
@@ -74,9 +77,7 @@ def add_entry(
         committed_at=[now],
         fence=[fence],
         versions=[json.dumps(dict(versions))],
-        **{
-            name: ["{}"]
-            for name in ("settings", "counts", "bytes_read", "bytes_written", "stage_ms", "plan", "actual")
-        },
+        counts=[json.dumps(counts or {})],
+        **{name: ["{}"] for name in plain},
     )
     put(store, "rounds", entry)
