@@ -176,7 +176,8 @@ def _added(parts: list[pa.Table]) -> pa.Table:
     return added
 
 
-_HELD: Final = pa.schema([("host", pa.string()), ("count", pa.int64()), ("score", pa.float64())])
+_HELD_TYPES: Final[dict[str, pa.DataType]] = {"host": pa.string(), "count": pa.int64(), "score": pa.float64()}
+_HELD: Final = pa.schema(_HELD_TYPES)
 
 
 def _hosts(

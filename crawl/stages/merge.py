@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,16 @@ from crawl.policy import Recrawl, Settings
 from crawl.rejects import Rejects
 from crawl.schema import REJECTS, SIGNALS
 
-__all__ = ["Held", "Merged", "fold", "hold", "retiring"]
+__all__ = ["NOTHING_RETIRED", "Held", "Merged", "fold", "hold", "retiring", "suspects"]
+
+#: what `retiring` gives where no page would be retired
+NOTHING_RETIRED: Final = pa.table(
+    {
+        "host": pa.array([], pa.string()),
+        "count": pa.array([], pa.int64()),
+        "example": pa.array([], pa.string()),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +154,7 @@ def retiring(previous: pa.Table, visits: pa.Table, *, settings: Settings, now: d
     gone = rows.filter(pa.array(visited.retiring(rows, visits, settings=settings, now=now)))
     grouped: Any = gone.group_by("host").aggregate([("url", "count"), ("url", "min")])
     renamed = grouped.select(["host", "url_count", "url_min"]).rename_columns(["host", "count", "example"])
-    found: pa.Table = renamed.sort_by("host")
+    found: pa.Table = renamed.sort_by("host").cast(NOTHING_RETIRED.schema)
     return found
 
 
@@ -158,6 +167,17 @@ def _places(have: Ints, keys: Ints) -> Ints:
     return np.where(have[at] == keys, at, -1)
 
 
+def suspects(retire: pa.Table, policy: Recrawl) -> list[str]:
+    """Hosts of which many pages would be retired: those whose live pages must be counted for `hold`."""
+    return sorted(host for host, count, _ in _added(retire) if count >= policy.retire_least)
+
+
+def _added(retire: pa.Table) -> list[tuple[str, int, str]]:
+    """Host, count and example, parts of a round added up."""
+    grouped: Any = retire.group_by("host").aggregate([("count", "sum"), ("example", "min")])
+    return [(row["host"], row["count_sum"], row["example_min"]) for row in grouped.to_pylist()]
+
+
 def hold(
     retire: pa.Table, live: Mapping[str, int], policy: Recrawl, *, policy_version: str, round: int, day: date
 ) -> Held:
@@ -166,13 +186,11 @@ def hold(
     `retire` as `retiring` gives it, parts of a round one after another; `live` counts live pages before the
     round.
     """
-    grouped: Any = retire.group_by("host").aggregate([("count", "sum"), ("example", "min")])
     held = Rejects()
     hosts = set()
-    for row in grouped.to_pylist():
-        host, count = row["host"], row["count_sum"]
+    for host, count, example in _added(retire):
         if count >= policy.retire_least and count > policy.retire_share * live.get(host, 0):
             hosts.add(host)
-            held.add("retire_guard", host, row["example_min"], count)
+            held.add("retire_guard", host, example, count)
     rejects = held.rows("merge", day=day, round_=round, policy_version=policy_version)
     return Held(hosts=frozenset(hosts), rejects=rejects.cast(REJECTS))

@@ -1,0 +1,161 @@
+"""Planning over a real lake."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from crawl.schema import HOSTS, ROBOTS
+from cycles import plan_task
+from lake import files, snapshot
+from tests.cycles import smallround
+from tests.cycles.smallround import KEYER, NOW, REAL, key, link, visit
+from tests.lake import lakes, rows
+
+HOME = "http://a.one.test/"
+OTHER = "http://b.two.test/"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> smallround.Lake:
+    return smallround.new(tmp_path / "lake")
+
+
+def test_new_seeds_are_planned_at_once_and_handed_to_the_merge(lake: smallround.Lake) -> None:
+    lake.seed("HTTP://a.one.test", OTHER)
+    lake.seed("http://c.test/map.xml", kind="sitemap")
+    context = lake.context()
+    plan = plan_task.make(context)
+    assert (2, ["a.one.test", "b.two.test"], 2) == (plan["planned"], plan["hosts"], plan["seeds"])
+    planned = lake.planned(context)
+    assert sorted([key(HOME), key(OTHER)]) == [row["url_key"] for row in planned]
+    assert {("DISCOVERED", "seed", 0, None)} == {
+        (row["state"], row["found_by"], row["depth"], row["first_referrer_key"]) for row in planned
+    }
+    assert {HOME: "HTTP://a.one.test", OTHER: OTHER} == {row["url"]: row["discovered_url"] for row in planned}
+    frontier = files.read(lake.store, files.FileEntry.from_dict(plan["files"][0]))
+    assert {(HOME, "new"), (OTHER, "new")} == set(
+        zip(frontier["url"].to_pylist(), frontier["reason"].to_pylist(), strict=True)
+    )
+    hosts = files.read_work(lake.store, context.work.path("hosts.parquet")).to_pylist()
+    assert {KEYER.host_key("a.one.test"), KEYER.host_key("b.two.test")} == {row["host_key"] for row in hosts}
+
+
+def test_a_plan_made_again_is_the_same_plan(lake: smallround.Lake) -> None:
+    lake.seed(HOME, OTHER)
+    context = lake.context()
+    first = plan_task.make(context)
+    rows_first = lake.planned(context)
+    again = plan_task.make(context)
+    assert rows_first == lake.planned(context)
+    assert {**first, "files": []} == {**again, "files": []}
+
+
+def test_nothing_due_is_a_plan_of_nothing(lake: smallround.Lake) -> None:
+    context = lake.context()
+    plan = plan_task.make(context)
+    assert (0, [], [], []) == (plan["planned"], plan["groups"], plan["files"], plan["hosts"])
+    assert [] == lake.planned(context)
+
+
+def test_a_proposal_tells_and_writes_nothing(lake: smallround.Lake) -> None:
+    lake.seed(HOME, OTHER)
+    context = lake.context()
+    told = plan_task.told(plan_task.propose(context))
+    assert (2, 2, {}, 2) == (told["pages"], told["hosts"], told["cuts"], told["robots"])
+    assert [] == lake.store.list(context.work.path())
+
+
+def test_a_known_url_is_planned_with_its_whole_row_when_it_is_due(lake: smallround.Lake) -> None:
+    lake.seed(HOME)
+    lake.play(([visit(HOME, etag='"e"')], [link(HOME, HOME + "p")]))
+    context = lake.context(NOW + timedelta(hours=1))
+    plan_task.make(context)
+    assert [HOME + "p"] == [row["url"] for row in lake.planned(context)]
+    context = lake.context(NOW + timedelta(days=9))
+    plan_task.make(context)
+    by_url = {row["url"]: row for row in lake.planned(context)}
+    assert {HOME, HOME + "p"} == set(by_url)
+    assert ('"e"', f"hash of {HOME}", 1) == (
+        by_url[HOME]["etag"],
+        by_url[HOME]["content_hash"],
+        by_url[HOME]["crawl_count"],
+    )
+
+
+def test_what_an_operator_holds_back_is_counted_and_not_planned(lake: smallround.Lake) -> None:
+    lake.seed(HOME)
+    lake.play(([visit(HOME)], [link(HOME, HOME + "p"), link(HOME, HOME + "q")]))
+    lakes.put(
+        lake.store,
+        "suppressions",
+        rows.table("suppressions", kind=["pause", "pause"], pattern=["a.one.test", "b.two.test"]),
+    )
+    lake.seed(OTHER)
+    context = lake.context()
+    proposal = plan_task.propose(context)
+    assert {"paused": 3} == plan_task.told(proposal)["cuts"]
+    assert 0 == proposal.plan.predicted.pages
+    assert 1 == len(proposal.seeds)
+
+
+def test_all_clocks_of_a_domain_and_valid_robots_copies_go_along(lake: smallround.Lake) -> None:
+    lake.seed(HOME)
+    clock = {"host_key": KEYER.host_key("www.one.test"), "host": "www.one.test", "domain": "one.test"}
+    known = rows.table(
+        "hosts",
+        **{name: [value] for name, value in clock.items()},
+        next_allowed_at=[REAL + timedelta(seconds=9)],
+        circuit=["closed"],
+        addresses=[["127.0.0.1"]],
+        round=[0],
+    )
+    stranger = rows.table("hosts", host_key=[KEYER.host_key("z.test")], host=["z.test"], domain=["z.test"])
+    copies = rows.table(
+        "robots",
+        origin=["http://www.one.test", "http://a.one.test", "http://z.test"],
+        version=["v1", "v2", "v3"],
+        valid_until=[NOW + timedelta(hours=1)] * 3,
+    )
+    for name, table in (("hosts", pa.concat_tables([known, stranger])), ("robots", copies)):
+        lakes.put(lake.store, name, table)
+    context = lake.context(versions=snapshot.heads(lake.store))
+    plan = plan_task.make(context)
+    hosts = files.read_work(lake.store, context.work.path("hosts.parquet"))
+    assert HOSTS.names == hosts.column_names
+    assert {"www.one.test", "a.one.test"} == set(hosts["host"].to_pylist())
+    robots = files.read_work(lake.store, context.work.path("robots.parquet"))
+    assert ROBOTS.names == robots.column_names
+    assert ["http://a.one.test", "http://www.one.test"] == sorted(robots["origin"].to_pylist())
+    assert 0 == plan["predicted"]["robots"]
+
+
+def test_what_robots_denied_is_looked_at_again_when_the_copy_changed(lake: smallround.Lake) -> None:
+    lake.seed(HOME)
+    lake.play(([visit(HOME, "ROBOTS_DENIED", reason="robots_rule", robots_version="v1")], []))
+
+    def planned(version: str, hours: int) -> int:
+        copy = rows.table(
+            "robots",
+            origin=["http://a.one.test"],
+            version=[version],
+            round=[lake.round],
+            fetched_at=[NOW + timedelta(hours=hours)],
+            valid_until=[NOW + timedelta(hours=hours + 1)],
+        )
+        lakes.put(lake.store, "robots", copy)
+        context = lake.context(NOW + timedelta(hours=hours), versions=snapshot.heads(lake.store))
+        return plan_task.propose(context).plan.predicted.pages
+
+    assert 0 == planned("v1", 2)
+    assert 1 == planned("v2", 3)
+
+
+def test_a_changed_setting_frees_what_the_old_one_blocked(lake: smallround.Lake) -> None:
+    lake.seed(HOME)
+    lake.play(([visit(HOME, "SCOPE_DENIED", reason="scope_host")], []))
+    assert 0 == plan_task.propose(lake.context()).plan.predicted.pages
+    assert 1 == plan_task.propose(lake.context(policy_version="other")).plan.predicted.pages
