@@ -48,12 +48,11 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 100)  # a page makes thousands of short-lived nodes, hardly ever a cycle
     _limit_memory(settings.parsing.memory_bytes)
     frames.send(out, ("ready",))
-    while True:
-        try:
-            batch = frames.receive(source)
-        except frames.Gone:
-            return
-        _serve(batch, out, keyer, settings)
+    try:
+        while True:
+            _serve(frames.receive(source), out, keyer, settings)
+    except (frames.Gone, BrokenPipeError):
+        return  # the parent is gone, and with it whoever would read an answer
 
 
 def _serve(batch: Sequence[Any], out: int, keyer: Keyer, settings: Settings) -> None:

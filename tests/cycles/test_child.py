@@ -161,6 +161,22 @@ def test_a_process_ends_when_its_parents_pipe_does(parser: ParseChild) -> None:
     assert process.wait(10) == 0
 
 
+def test_a_process_whose_parent_dies_in_the_middle_of_a_batch_ends_quietly(
+    parser: ParseChild, capfd: pytest.CaptureFixture[str]
+) -> None:
+    parser.parse(pages(b"<p>one"))
+    process, pipe = parser._process, parser._pipe
+    assert process is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert pipe is not None
+    pipe.send(pages(*[b"<div>" * 8_000] * 5), 5)
+    process.stdin.close()
+    process.stdout.close()
+    assert process.wait(20) == 0
+    assert capfd.readouterr().err == ""
+
+
 def test_a_lake_that_is_not_there_is_an_error_and_not_the_pages_fault(tmp_path: Path) -> None:
     with (
         ParseChild(str(tmp_path / "none"), Settings()) as parser,
