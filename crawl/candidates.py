@@ -123,4 +123,4 @@ def first_score(importance: Floats, depth: Ints, planning: Planning) -> Floats:
 
 
 def _none(column: Column) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.isnan(floats(column))
+    return flags(column.is_null())
