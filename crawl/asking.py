@@ -147,7 +147,7 @@ class Asker:
         )
         if isinstance(found, ResolveError) or pin is None:
             assert isinstance(found, ResolveError), "an address without a permitted one was denied before"
-            lost = Answer(outcome=found.outcome, reason=found.detail, began=now, ended=now, fields={})
+            lost = Answer(outcome=found.outcome, reason=found.detail, began=now, ended=now)
             self._arrived(queue, ask, sent, now, lost)
             return
         request = Request(

@@ -7,6 +7,7 @@ and decoded bytes stop at their caps. It opens no connection and knows no HTTP l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,7 +51,6 @@ class Answer:
     ended: float
     status: int | None = None
     headers: str = ""  # lines as received, joined by line feeds, without the status line
-    fields: dict[str, str]  # the first value of each, by lower-case name
     body: bytes = b""
     wire_bytes: int = 0
     truncated: bool = False
@@ -68,7 +68,7 @@ class Answer:
 
 
 class Incoming:
-    """An answer while it comes in. `header` and `data` say whether to go on; if not, `stop` says why."""
+    """An answer while it comes in. `header` and `data` say when to stop; `stop` says why."""
 
     __slots__ = (
         "_began_body",
@@ -79,8 +79,8 @@ class Incoming:
         "_lines",
         "_seen_bytes",
         "_seen_lines",
+        "_text",
         "_wire_limit",
-        "fields",
         "length",
         "stop",
         "wire",
@@ -100,7 +100,7 @@ class Incoming:
         self._seen_bytes = self._seen_lines = 0
         self._wire_limit = limits.wire_bytes
         self._decoded_limit = min(limits.decoded_bytes, decoded_bytes or limits.decoded_bytes)
-        self.fields: dict[str, str] = {}
+        self._text = ""
         self.stop: str | None = None
         self.wire = 0
         self.length = 0
@@ -110,21 +110,21 @@ class Incoming:
         """Grows with every byte that comes in."""
         return self._seen_bytes + self.wire
 
-    def header(self, line: bytes) -> bool:
-        """One line of the head, of an interim answer, or of the trailers, line end included."""
+    def header(self, line: bytes) -> int | None:
+        """One line of the head, of an interim answer, or of the trailers, line end included. 0 = stop."""
         self._seen_bytes += len(line)
         self._seen_lines += 1
         if self._seen_bytes > self._limits.header_bytes:
             self.stop = "header_bytes"
-            return False
+            return 0
         if self._seen_lines > self._limits.header_lines:
             self.stop = "header_lines"
-            return False
+            return 0
         if not self._began_body:
             if line[:5] == b"HTTP/":
                 self._lines.clear()
             self._lines.append(line)
-        return True
+        return None
 
     def data(self, data: bytes) -> bool:
         """One piece of the body as it was sent."""
@@ -148,21 +148,18 @@ class Incoming:
     def begin_body(self) -> None:
         """The head is complete: read what rules the body."""
         self._began_body = True
-        fields = self.fields
-        for line in self._lines[1:]:
-            name, colon, value = line.decode("latin-1").partition(":")
-            name = name.strip().lower()
-            if not colon:
-                continue
-            if name not in fields:
-                fields[name] = value.strip(" \t\r\n")
-            elif name == "content-encoding":
-                fields[name] += "," + value.strip(" \t\r\n")
-        coding = fields.get("content-encoding")
-        if coding:
-            self._decoder = Decoder(coding, self._decoded_limit)
-        if "location" in fields and self.status in REDIRECTS:
+        self._text = b"".join(self._lines[1:]).decode("latin-1").replace("\r\n", "\n").strip("\n")
+        lower = self._text.lower()
+        if "content-encoding" in lower:
+            coding = ",".join(_values(self._text, lower, "content-encoding"))
+            self._decoder = Decoder(coding, self._decoded_limit) if coding else None
+        if "location" in lower and self.redirects:
             self._wire_limit = min(self._wire_limit, _REDIRECT_BODY)
+
+    @property
+    def redirects(self) -> bool:
+        """Whether the answer names another place."""
+        return self.status in REDIRECTS and header(self._text, "location") is not None
 
     def end(self, *, whole: bool) -> str | None:
         """Fault of the body's coding, if any. `whole`: the transfer ended as it should."""
@@ -184,9 +181,8 @@ class Incoming:
         return int(digits) if digits.isdigit() else None
 
     def lines(self) -> str:
-        """Header lines as received."""
-        text = b"".join(self._lines[1:]).decode("latin-1")
-        return text.replace("\r\n", "\n").strip("\n")
+        """Header lines as received, once the head is complete."""
+        return self._text
 
     def body(self) -> bytes:
         """What was decoded so far."""
@@ -197,7 +193,7 @@ class Incoming:
 def settle(incoming: Incoming, status: int, fault: str | None) -> tuple[Outcome, str | None, bool]:
     """(outcome, reason, truncated) of an answer with a whole head. `fault`: why its body is not whole."""
     outcome = from_status(status)
-    if outcome is Outcome.REDIRECT and "location" in incoming.fields and status in REDIRECTS:
+    if outcome is Outcome.REDIRECT and incoming.redirects:
         return outcome, None, False  # whatever became of its body
     if outcome is Outcome.REDIRECT:
         return Outcome.BAD_REDIRECT, "no_location" if status in REDIRECTS else f"status_{status}", False
@@ -223,7 +219,7 @@ _NOT_TRUNCATED: Final = frozenset({"encoding_absent", "encoding_unknown"})
 
 def location(answer: Answer) -> str | None:
     """The Location of a redirect as text: raw octets are UTF-8 where they can be (as browsers take them)."""
-    value = answer.fields.get("location")
+    value = header(answer.headers, "location")
     if value is None or value.isascii():
         return value
     octets = value.encode("latin-1")
@@ -235,8 +231,17 @@ def location(answer: Answer) -> str | None:
 
 def header(lines: str, name: str) -> str | None:
     """First value of a header among lines as `Answer.headers` has them; `name` in lower case."""
-    for line in lines.split("\n"):
-        key, colon, value = line.partition(":")
-        if colon and key.strip().lower() == name:
-            return value.strip(" \t\r")
-    return None
+    return next(_values(lines, lines.lower(), name), None)
+
+
+def _values(lines: str, lower: str, name: str) -> Iterator[str]:
+    """Values of a header, in order. `lower`: the lines in lower case (of Latin-1, so of the same length)."""
+    at = lower.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if at == 0 or lower[at - 1] == "\n":
+            line_end = lines.find("\n", end)
+            gap, colon, value = lines[end : line_end if line_end >= 0 else None].partition(":")
+            if colon and not gap.strip():
+                yield value.strip(" \t\r")
+        at = lower.find(name, end)

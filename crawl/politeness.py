@@ -112,13 +112,19 @@ def gap(
     in for the factor. A host never asked needs none. `public`: its address is on the public internet, where
     the floor holds.
     """
+    return _gap(state, state.latency_ema_ms, last_duration, policy, public)
+
+
+def _gap(
+    state: HostState, ema: float | None, last_duration: timedelta | None, policy: Politeness, public: bool
+) -> tuple[timedelta, str]:
+    """`gap` with the moving average as it is by now."""
     if last_duration is None and state.next_allowed_at is None:
         return timedelta(0), "none"
     floor = max(policy.min_delay, PUBLIC_FLOOR) if public else policy.min_delay
     wait, rule = floor, "floor"
     if last_duration is not None:
         factor = min(policy.factor * last_duration, policy.factor_cap)
-        ema = state.latency_ema_ms
         if ema is not None and ema > policy.slow_latency / _MS:
             factor = max(factor, policy.slow_delay)
     else:
@@ -152,9 +158,10 @@ def after(
     opens the circuit at `circuit_after`; any answer closes it. Retry-After on 429 and 5xx is kept up to
     `retry_after_max`.
     """
+    ema = state.latency_ema_ms
     if status is not None or outcome is Outcome.TIMEOUT:
-        state = replace(state, latency_ema_ms=_average(state.latency_ema_ms, duration / _MS))
-    wait, rule = gap(state, duration, policy, public=public)
+        ema = _average(ema, duration / _MS)
+    wait, rule = _gap(state, ema, duration, policy, public)
     errors, until, circuit = 0, None, "closed"
     if outcome in HOST_FAULTS:
         errors = state.consecutive_errors + 1
@@ -169,6 +176,7 @@ def after(
         next_allowed_at=finished_at + wait,
         delay_ms=wait / _MS,
         gap_rule=rule,
+        latency_ema_ms=ema,
         backoff_until=until,
         consecutive_errors=errors,
         circuit=circuit,

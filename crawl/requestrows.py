@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 
-from crawl.exchange import Answer
+from crawl.exchange import Answer, header
 from crawl.hostqueue import Ask
 from crawl.outcomes import Outcome
 from crawl.politeness import HostState, retry_after
@@ -71,9 +71,9 @@ def record(
     policy_version: str,
 ) -> Fetch:
     """The record of one request. `outcome`, `reason`, `next_url`: after redirects were judged."""
-    fields = answer.fields
     status = answer.status
-    asked = fields.get("retry-after") if status is not None and (status == 429 or status >= 500) else None
+    refused = status is not None and (status == 429 or status >= 500)
+    asked = header(answer.headers, "retry-after") if refused else None
     seconds = None if asked is None else retry_after(asked, finished_at)
     whole = status == 200 and outcome is Outcome.OK
     if ask.kind == "robots":  # the rules are read as far as they came
@@ -109,7 +109,7 @@ def record(
         reason=reason,
         request_validators="\n".join(sent.validators) or None,
         response_headers=answer.headers or None,
-        content_type=fields.get("content-type"),
+        content_type=header(answer.headers, "content-type"),
         wire_bytes=answer.wire_bytes,
         bytes=len(answer.body),
         body_hash=sha256(answer.body).hexdigest() if whole else None,

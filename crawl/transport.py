@@ -59,6 +59,8 @@ _LOST: Final = {
 }
 
 
+#: the byte budget is about large bodies: the first bytes of each are not counted
+_UNCOUNTED: Final = 65_536
 #: reasons to stop under which what came in is no answer
 _NO_ANSWER: Final = frozenset({"header_bytes", "header_lines", DROPPED})
 
@@ -75,7 +77,7 @@ class Transport:
         budget: int = policy.Fetching().in_flight_bytes,
         ca_file: str | None = None,
     ) -> None:
-        """`budget`: bytes of bodies in flight. `ca_file`: certificates to trust; None = the system's."""
+        """`budget`: bytes in flight of large bodies. `ca_file`: certificates to trust; None: the system's."""
         self.guard = guard
         self.limits = limits
         self._agent = agent
@@ -227,7 +229,7 @@ class _Transfer:
         self._headers: tuple[str, ...] | None = None
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
-        curl.setopt(pycurl.HEADERFUNCTION, self._header)
+        curl.setopt(pycurl.HEADERFUNCTION, self.incoming.header)
         curl.setopt(pycurl.WRITEFUNCTION, self._data)
 
     def prepare(
@@ -278,19 +280,19 @@ class _Transfer:
             return int(pycurl.PREREQFUNC_ABORT)
         return int(pycurl.PREREQFUNC_OK)
 
-    def _header(self, line: bytes) -> int | None:
-        return None if self.incoming.header(line) else 0
-
     def _data(self, data: bytes) -> int | None:
-        if not self._owner.budget.admits(self, len(data)):
-            self.paused_at = asyncio.get_running_loop().time()
-            return int(pycurl.WRITEFUNC_PAUSE)
         incoming = self.incoming
         before = incoming.length
+        counted = before >= _UNCOUNTED
+        if counted and not self._owner.budget.admits(self, len(data)):
+            self.paused_at = asyncio.get_running_loop().time()
+            return int(pycurl.WRITEFUNC_PAUSE)
         going_on = incoming.data(data)
-        extra = incoming.length - before - len(data)
-        if extra:  # what decoding added counts as well; the next piece waits if it was too much
-            self._owner.budget.add(self, extra)
+        if (
+            incoming.length > _UNCOUNTED
+        ):  # what decoding added counts as well: the next piece may have to wait
+            grown = incoming.length - max(before, _UNCOUNTED)
+            self._owner.budget.add(self, grown - len(data) if counted else grown)
         return None if going_on else 0
 
     # --- bounds ---------------------------------------------------------------------------------------------
@@ -340,7 +342,6 @@ class _Transfer:
             ended=now,
             status=status,
             headers=incoming.lines() if status is not None else "",
-            fields=incoming.fields if status is not None else {},
             body=incoming.body(),
             wire_bytes=incoming.wire,
             truncated=truncated,

@@ -11,7 +11,7 @@ import pytest
 
 from crawl import policy
 from crawl.egress import Guard
-from crawl.exchange import DROPPED, STALE, Answer, Request, location
+from crawl.exchange import DROPPED, STALE, Answer, Request, header, location
 from crawl.outcomes import Outcome
 from crawl.transport import Transport
 from tests.crawl.rawserver import RawServer, Say, Seen, closing, dripping, resetting, response, silent
@@ -67,7 +67,8 @@ def test_an_answer_tells_what_came_and_how() -> None:
         assert (answer.outcome, answer.reason, answer.status) == (Outcome.OK, None, 200)
         assert (answer.body, answer.wire_bytes, answer.truncated) == (b"hello", 5, False)
         assert answer.headers == "Content-Type: text/html\nX-Odd: \xe9\nContent-Length: 5"
-        assert answer.fields["content-type"] == "text/html"
+        assert header(answer.headers, "content-type") == "text/html"
+        assert header(answer.headers, "type") is None
         assert (answer.http_version, answer.address, answer.reused) == ("1.1", "127.0.0.1", False)
         assert answer.connect_ms is not None
         assert answer.tls_ms is None
