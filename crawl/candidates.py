@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from crawl import priority
-from crawl.columns import Column, Floats, Ints, among, flags, floats, ints, make, take, texts
+from crawl.columns import Column, Floats, Ints, among, flags, ints, make, take, texts
 from crawl.policy import Planning
 from crawl.schema import CANDIDATES
 
