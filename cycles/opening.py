@@ -22,7 +22,7 @@ from cycles.workspace import Workspace
 from lake import snapshot
 from lake.store import Store
 
-__all__ = ["Opened", "is_open", "merged_through", "open_round"]
+__all__ = ["Opened", "is_open", "merged_through", "open_round", "preview"]
 
 Opened = tuple[Context, Mapping[str, Any]]
 
@@ -82,9 +82,36 @@ def open_round(
         )
     elif options.now is not None and datetime.fromisoformat(pinned["now"]) != options.now:
         tell(f"round {number} is open: finishing it at its own planning time {pinned['now']}")
+    return _context(store, pinned, fence=fence, token=token), pinned
+
+
+def preview(store: Store, settings: Settings, options: RunOptions, *, groups: int) -> tuple[Context, bool]:
+    """The context that the next run would have, and whether its round is open already; nothing is written."""
+    number = _next(store)
+    pinned = Workspace(store.root, number).read("open.json")
+    if pinned is not None:
+        return _context(store, pinned, fence=0, token=""), True
+    window = options.window or settings.round.window
     context = Context(
         root=store.root,
         round=number,
+        fence=0,
+        token="",
+        opened_at=utcnow(),
+        now=options.now or utcnow(),
+        window_s=window.total_seconds(),
+        settings=settings,
+        policy_version=policy_version(settings),
+        versions=snapshot.latest(store).versions,
+        groups=groups,
+    )
+    return context, False
+
+
+def _context(store: Store, pinned: Mapping[str, Any], *, fence: int, token: str) -> Context:
+    return Context(
+        root=store.root,
+        round=int(pinned["round"]),
         fence=fence,
         token=token,
         opened_at=datetime.fromisoformat(pinned["opened_at"]),
@@ -95,7 +122,6 @@ def open_round(
         versions=pinned["versions"],
         groups=int(pinned["groups"]),
     )
-    return context, pinned
 
 
 def _merges(store: Store, settings: Settings, options: RunOptions, number: int) -> bool:

@@ -27,7 +27,7 @@ from cycles.setup import open_lake, require_agent
 from lake import rounds
 from lake.store import Store
 
-__all__ = ["Done", "hold", "run"]
+__all__ = ["Done", "hold", "preview", "run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +78,22 @@ def run(root: str, options: RunOptions, progress: Progress) -> list[Done]:
                     return done
             elif len(done) >= (options.rounds or 1):
                 return done
+
+
+def preview(root: str, options: RunOptions) -> dict[str, Any]:
+    """What the next round would fetch, how long it would take and what caps it; writes nothing."""
+    from cycles import plan_task
+
+    lake = open_lake(root)
+    with LazyCluster(options.scheduler, options.workers) as cluster:
+        context, is_open = opening.preview(lake.store, lake.settings, options, groups=cluster.slots)
+    return {
+        **plan_task.told(plan_task.propose(context)),
+        "round": context.round,
+        "now": context.now,
+        "window_s": context.window_s,
+        "open": is_open,
+    }
 
 
 def _one(root: str, options: RunOptions, cluster: LazyCluster, progress: Progress) -> Done:

@@ -1,0 +1,74 @@
+"""A lake for notebooks: SQL in, pandas out, at the newest round or as an earlier one left it.
+
+    from lake.browse import browse
+    lake = browse("my-lake")            # or s3://bucket/prefix
+    lake.sql("SELECT state, count(*) AS urls FROM urls GROUP BY state")
+    lake.at(1).frame("pages")
+
+What always holds: it reads one round, whole, whatever is written meanwhile; it writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pandas as pd
+
+from crawl.errors import UsageError
+from crawl.schema import TABLES
+from lake import identity, snapshot, sql
+from lake.snapshot import Snapshot
+from lake.store import Store, connect
+
+__all__ = ["Browsed", "browse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Browsed:
+    """A lake at one round."""
+
+    store: Store
+    snapshot: Snapshot
+    now: datetime  # what `due` means in the view `urls`
+
+    @property
+    def round(self) -> int:
+        """The round that is shown; 0 before the first."""
+        return self.snapshot.round
+
+    @property
+    def rounds(self) -> list[int]:
+        """Rounds up to this one."""
+        rows = snapshot.entries(self.store)["round"].unique().to_pylist()
+        return [int(number) for number in rows if number <= self.round]
+
+    def at(self, round_: int) -> Browsed:
+        """The lake as that round left it. Raises UsageError for a round that was never committed."""
+        return Browsed(self.store, snapshot.at(self.store, round_), self.now)
+
+    def sql(self, statement: str) -> pd.DataFrame:
+        """The answer to a statement that reads. Raises UsageError with DuckDB's reason."""
+        with sql.connect(self.store, self.snapshot, self.now) as reader:
+            return reader.ask(statement).table().to_pandas()
+
+    def frame(self, view: str) -> pd.DataFrame:
+        """A table or view, whole. Raises UsageError for a name that is none."""
+        names = (*TABLES, *sql.VIEWS)
+        if view not in names:
+            raise UsageError(f"no table or view {view!r}; there are: {', '.join(names)}")
+        return self.sql(f'SELECT * FROM "{view}"')
+
+    def __repr__(self) -> str:
+        return f"Browsed({self.store.root!r}, round={self.round})"
+
+
+def browse(root: str | os.PathLike[str], now: datetime | None = None) -> Browsed:
+    """Open a lake at its newest round. `now` (default: real time) is what `due` means.
+
+    Raises NoSuchLake, NewerFormat, LakeError.
+    """
+    store = connect(root)
+    identity.load(store)
+    return Browsed(store, snapshot.latest(store), now or datetime.now(UTC))
