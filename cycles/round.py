@@ -104,7 +104,7 @@ def _one(root: str, options: RunOptions, cluster: LazyCluster, progress: Progres
         if sealed is not None:
             progress.note(f"round {sealed.round} is sealed: committing it")
             rounds.roll_forward(store, sealed)
-            counts = json.loads(str(sealed.row["counts"]))
+            counts = _counts(sealed)
             return Done(round=sealed.round, planned=int(counts["planned"]), idle=False, counts=counts)
         context, pinned = opening.open_round(
             store,
@@ -135,8 +135,15 @@ def _round(desk: steps.Desk, fence: rounds.Fence, driver: str) -> Done:
     sealed = rounds.seal(desk.context.work.store, fence, number, listing, (), row)
     tell.stage(number, "commit")
     rounds.roll_forward(desk.context.work.store, sealed, utcnow())
-    counts = json.loads(str(sealed.row["counts"])) if isinstance(sealed.row["counts"], str) else sealed.row["counts"]
+    counts = _counts(sealed)
     tell.note(closing.summary(number, counts, desk.stage_ms))
     waiting = not desk.pinned["merge_links"] and int(counts["links"]) > 0
     idle = int(counts["planned"]) == 0 and not waiting and int(counts["discovered"]) == 0
     return Done(round=number, planned=int(counts["planned"]), idle=idle, counts=counts)
+
+
+def _counts(sealed: rounds.Seal) -> Mapping[str, Any]:
+    """What a sealed round came to; JSON columns of its row are values or text, as whoever sealed it gave them."""
+    counts = sealed.row["counts"]
+    found: Mapping[str, Any] = json.loads(counts) if isinstance(counts, str) else counts
+    return found
