@@ -19,6 +19,8 @@ Facts = Mapping[str, Any]
 
 #: rounds and requests a story tells one by one; of more, the last ones
 _LAST: Final = 20
+#: pages named that link to it
+_SOURCES: Final = 5
 
 #: why a URL was planned (crawl.stages.plan), in words
 _WHY_NOW: Final = {
@@ -113,10 +115,8 @@ def _now(facts: Facts) -> Iterator[str]:
         checked = shown(row["last_checked_at"]) or "never"
         yield f"last outcome {row['last_outcome']}{status}{error}, checked {checked}"
     if row["crawl_count"]:
-        yield (
-            f"answered {row['crawl_count']} times, changed {row['change_count']} times,"
-            f" last on {shown(row['last_changed_at']) or 'no day known'}"
-        )
+        last = f", last {shown(row['last_changed_at'])}" if row["last_changed_at"] else ""
+        yield f"answered {row['crawl_count']} times, seen to have changed {row['change_count']} times{last}"
     page = facts["page"]
     if page is not None:
         title = f" {safe(page['title'])!r}" if page["title"] else ""
@@ -144,7 +144,8 @@ def _found(facts: Facts) -> Iterator[str]:
     if facts["signals"]:
         signals = facts["signals"]
         yield f"{signals['in_links']:,} links lead to it, the shortest way has {signals['best_depth']}"
-    for link in facts["links"][:5]:
+    sources = {link["source_key"]: link for link in reversed(facts["links"])}  # the first link of each page
+    for link in sorted(sources.values(), key=lambda link: (link["round"], link["depth"]))[:_SOURCES]:
         yield _source(link)
 
 

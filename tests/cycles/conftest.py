@@ -1,7 +1,8 @@
-"""Clusters for the tests that need one: starting one takes longer than most of them."""
+"""What is dear to make and cheap to share: a cluster, and an empty lake to be copied."""
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
+from cycles import setup
 from cycles.cluster import cluster
+from cycles.setup import Lake, open_lake
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +35,22 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     with subprocess.Popen([*command, *place], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
         yield f"tcp://127.0.0.1:{port}", process
         process.kill()
+
+
+@pytest.fixture(scope="session")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("made") / "lake"
+    setup.init(str(place))
+    return place
+
+
+@pytest.fixture
+def place(_made: Path, tmp_path: Path) -> Path:
+    """The folder of an empty lake."""
+    return Path(shutil.copytree(_made, tmp_path / "lake"))
+
+
+@pytest.fixture
+def lake(place: Path) -> Lake:
+    """An empty lake."""
+    return open_lake(str(place), {})
