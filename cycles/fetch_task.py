@@ -1,8 +1,9 @@
 """One attempt at one host group, on a worker: claim, take over, fetch, hand on.
 
-Reads the group's fetch list and its hosts from the round's work area, appends every request to the attempt's
-journal, announces finished parts so that parsing can start, and ends with one `done` object that lists exactly the
-bytes that count. An attempt that loses its lease drops its transfers, says so and raises FenceLost.
+Reads the group's fetch list and its hosts from the round's work area, appends every request to the
+attempt's journal, announces finished parts so that parsing can start, and ends with one `done` object that
+lists exactly the bytes that count. An attempt that loses its lease drops its transfers, says so and raises
+FenceLost.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -98,7 +100,7 @@ def _attempt(
         store, claims.parts_folder(work, mine), context.settings.fetching, on_part=on_part
     )
     try:
-        visited = asyncio.run(_visit(context, group, inputs, adopted, writer, lease, deadline, announce))
+        visited = asyncio.run(_visit(context, mine, inputs, adopted, writer, lease, deadline, announce))
         writer.close()
     except fetch.LeaseLost as exc:
         raise FenceLost(lease.lost or str(exc)) from exc
@@ -107,7 +109,9 @@ def _attempt(
         lease.stop()
     own = [claims.Part(path, length) for path, length in writer.finished()]
     files.write_work(store, claims.folder(work, group, "hosts.parquet"), _host_rows(visited.hosts, context))
-    files.write_work(store, claims.folder(work, group, "robots.parquet"), _robots_rows(visited.robots, context))
+    files.write_work(
+        store, claims.folder(work, group, "robots.parquet"), _robots_rows(visited.robots, context)
+    )
     value = {
         "claim": mine.name,
         "parts": [[p.path, p.length] for p in (*adopted, *own)],
@@ -118,7 +122,7 @@ def _attempt(
 
 async def _visit(
     context: Context,
-    group: int,
+    mine: claims.Claim,
     inputs: _Inputs,
     adopted: Sequence[claims.Part],
     writer: journal.PartWriter,
@@ -129,16 +133,18 @@ async def _visit(
     settings = context.settings
     keyer = Keyer(identity.load(context.work.store).secret, settings.identity)
     guard = Guard(settings.egress)
-    async with Transport(
-        guard, settings.limits, settings.agent, budget=settings.fetching.in_flight_bytes
-    ) as transport:
+    budget = settings.fetching.in_flight_bytes
+    async with (
+        Transport(guard, settings.limits, settings.agent, budget=budget) as transport,
+        Resolver(settings.dns) as resolver,
+    ):
         return await fetch.visit(
             inputs.planned,
             hosts=inputs.hosts,
             robots=inputs.robots,
             done=_replay(context, adopted),
             transport=transport,
-            resolver=Resolver(settings.dns),
+            resolver=resolver,
             guard=guard,
             journal=writer,
             permit=lease.permit,
@@ -150,7 +156,9 @@ async def _visit(
             now=context.now,
             clock=RealClock(),
             deadline=deadline,
-            progress=lambda seen: announce("progress", {"group": group, **seen}),
+            progress=lambda seen: announce("progress", {"group": mine.group, **seen}),
+            # an earlier attempt may have asked any host just before it died, with or without a record
+            resumed=mine.attempt > 1,
         )
 
 
@@ -196,7 +204,9 @@ def _known(context: Context) -> Callable[[int], fetch.Known | None]:
     snapshot = Snapshot(context.work.store, context.versions, context.round)
 
     def look(url_key: int) -> fetch.Known | None:
-        rows = runs.rows(context.work.store, snapshot.files("seen"), [url_key]).to_pylist()
+        rows = runs.rows(
+            context.work.store, snapshot.files("seen"), np.array([url_key], dtype=np.int64)
+        ).to_pylist()
         if not rows:
             return None
         row = rows[0]
