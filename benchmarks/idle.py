@@ -14,18 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.filled import NOW, fill
-from benchmarks.meter import cycles_command, run
+from benchmarks.meter import CLUSTER, cycles_command, run
 from benchmarks.table import show
 
 __all__ = ["main"]
 
 _BAR_S: Final = 3.0
-_CLUSTER: Final = (
-    "from cycles.cluster import cluster, slots\n"
-    "if __name__ == '__main__':\n"
-    "    with cluster(None, None) as client:\n"
-    "        slots(client)\n"
-)
 
 
 def main(*, known: int = 1_000_000, repetitions: int = 5) -> bool:
@@ -35,7 +29,7 @@ def main(*, known: int = 1_000_000, repetitions: int = 5) -> bool:
         fill(str(lake), known)
         (lake / "crawl.toml").write_text("", encoding="utf-8")
         program = Path(folder) / "cluster.py"  # a file: workers import the main module
-        program.write_text(_CLUSTER, encoding="utf-8")
+        program.write_text(CLUSTER, encoding="utf-8")
         rounds, starts = [], []
         for i in range(repetitions):
             starts.append(run([sys.executable, str(program)]))

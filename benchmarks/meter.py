@@ -25,9 +25,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["ROOT", "CommandFailed", "Memory", "Usage", "cycles_command", "run"]
+__all__ = ["CLUSTER", "ROOT", "CommandFailed", "Memory", "Usage", "cycles_command", "run"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+#: a program that starts the product's cluster and ends it: what starting costs
+CLUSTER: Final = (
+    "if __name__ == '__main__':\n"  # workers import the main module too
+    "    from cycles import cli, round\n"
+    "    from cycles.cluster import cluster, slots\n"
+    "    with cluster(None, None) as client:\n"
+    "        slots(client)\n"
+)
 _PR_SET_CHILD_SUBREAPER: Final = 36  # <linux/prctl.h>
 _LOOK_S: Final = 0.1
 

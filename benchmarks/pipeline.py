@@ -1,10 +1,9 @@
 """The whole pipeline against Scrapy following links only: the same pages, CPU of every process.
 
 Ours fetches, journals, stores bodies, parses, hashes, stores documents and links, deduplicates, merges,
-plans its rounds and commits twenty tables' worth of them; Scrapy keeps nothing. Start-up is measured
-apart and subtracted: `crawl run` on a lake without seeds, and a spider without start requests. Both ask
-one request at a time per host, without delay. Medians of the repetitions; the web server's CPU counts for
-nobody.
+plans its rounds and commits them; Scrapy keeps nothing. Start-up is measured apart and subtracted: the
+cluster up and down again, and a spider without start requests. Both ask one request at a time per host,
+without delay. Medians of the repetitions; the web server's CPU counts for nobody.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import sites
-from benchmarks.meter import Usage, cycles_command, run
+from benchmarks.meter import CLUSTER, Usage, cycles_command, run
 from benchmarks.table import show
 
 __all__ = ["main", "settings"]
@@ -71,9 +70,14 @@ def ours(served: sites.Sites, folder: Path) -> Crawl:
     return Crawl(usage=usage, urls=frozenset(r["url"] for r in rows), html=sum(r["html"] for r in rows))
 
 
-def ours_idle(served: sites.Sites, folder: Path) -> Usage:
-    """What starting costs: a round with nothing to do over an empty lake."""
-    return run(cycles_command("run", _lake(served, folder)))
+def ours_start(folder: Path) -> Usage:
+    """What starting costs: the product's imports, its cluster up and ready, and down again.
+
+    (A round with nothing to do would not even start a cluster.)
+    """
+    program = folder / "cluster.py"  # a file: workers import the main module
+    program.write_text(CLUSTER, encoding="utf-8")
+    return run([sys.executable, str(program)])
 
 
 def _lake(served: sites.Sites, folder: Path) -> str:
@@ -109,7 +113,7 @@ def main(*, copies: int = 6, repetitions: int = 5, extractors: Sequence[str] = (
         for _ in range(repetitions):
             found: dict[str, Crawl] = {}
             with tempfile.TemporaryDirectory(dir=folder) as own:
-                starts["ours"].append(ours_idle(served, Path(own) / "idle").cpu_s)
+                starts["ours"].append(ours_start(Path(own)).cpu_s)
                 found["ours"] = ours(served, Path(own))
             starts["scrapy"].append(run(_scrapy(served)).cpu_s)
             for name in extractors:
