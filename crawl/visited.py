@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crawl import lifecycle, priority, recrawl
-from crawl.columns import Bools, Column, Ints, among, equals, flags, floats, ints, make, texts
+from crawl.columns import Bools, Column, Ints, among, equals, flags, floats, ints, make, take, texts
 from crawl.outcomes import TABLE, Outcome
 from crawl.policy import Settings
 from crawl.schema import SEEN
 from crawl.state import State
 
-__all__ = ["HALF_LIFE", "after", "retiring"]
+__all__ = ["HALF_LIFE", "after", "one_each", "retiring"]
 
 #: a check counts half after this long in `checks_decayed`: two of the longest intervals
 HALF_LIFE: Final = timedelta(days=180)
@@ -50,6 +50,7 @@ _CONTENT: Final = _set(Outcome.OK, Outcome.UNSUPPORTED_TYPE)
 _SAME: Final = _set(Outcome.OK, Outcome.NOT_MODIFIED)
 #: an answer about the content, even if we could not handle it
 _ANSWER: Final = _WELL | _set(Outcome.PARSE_FAILED, Outcome.TOO_LARGE)
+_ASKED: Final = np.array([TABLE[outcome].asked for outcome in _OUTCOMES])
 #: states that explain themselves by the outcome that led to them
 _SETTLED: Final = (State.FETCHED, State.GONE, State.TERMINAL, State.BLOCKED, State.QUARANTINED)
 #: the state that each outcome can settle
@@ -113,6 +114,16 @@ def after(
     }
     columns |= _worth(case, columns, settings)
     return make(SEEN, len(rows), **columns)
+
+
+def one_each(visits: pa.Table) -> pa.Table:
+    """One visit per URL, by key: a request before a decision not to ask, then the latest."""
+    keys = ints(visits["url_key"])
+    asked = _ASKED[among(visits["outcome"], [outcome.value for outcome in _OUTCOMES])]
+    order = np.lexsort((ints(visits["fetched_at"]), asked, keys))
+    last = np.diff(keys[order], append=keys[order[-1:]] + 1) != 0
+    chosen = order[last]
+    return visits if np.array_equal(chosen, np.arange(len(keys))) else take(visits, chosen)
 
 
 def retiring(rows: pa.Table, visits: pa.Table, *, settings: Settings, now: datetime) -> Bools:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crawl import retirement
 from crawl.candidates import LINK_COLUMNS, of_links
 from crawl.columns import Ints, among, ints, take
 from crawl.outcomes import TABLE, Outcome
@@ -94,10 +95,10 @@ def _links(snapshot: Snapshot, through: int, fetched: Mapping[str, Any]) -> list
     return own + [file for file in waiting if (span := file.bounds("round")) is None or span[1] > through]
 
 
-def _held(context: Context, snapshot: Snapshot, visits: Sequence[str]) -> merge.Held:
+def _held(context: Context, snapshot: Snapshot, visits: Sequence[str]) -> retirement.Held:
     """Hosts of which this round would retire too many live pages."""
     store, policy = context.work.store, context.settings.recrawl
-    parts = [merge.NOTHING_RETIRED]
+    parts = [retirement.NOTHING_RETIRED]
     seen = snapshot.files("seen")
     for path in visits if seen else ():
         came = files.read_work(store, path).cast(VISITS)
@@ -105,14 +106,14 @@ def _held(context: Context, snapshot: Snapshot, visits: Sequence[str]) -> merge.
         for start in range(0, len(came), _PIECE):
             some = came.slice(start, _PIECE)
             rows = runs.rows(store, seen, np.unique(ints(some["url_key"]))).cast(SEEN)
-            parts.append(merge.retiring(rows, some, settings=context.settings, now=context.now))
+            parts.append(retirement.retiring(rows, some, settings=context.settings, now=context.now))
     retire = pa.concat_tables(parts)
-    hosts = merge.suspects(retire, policy)
+    hosts = retirement.suspects(retire, policy)
     live: dict[str, int] = {}
     if hosts:
         with sql.connect(store, snapshot, context.now) as reader:
             live = {row["host"]: row["live"] for row in reader.query("live", hosts=hosts).to_pylist()}
-    return merge.hold(
+    return retirement.hold(
         retire, live, policy, policy_version=context.policy_version, round=context.round, day=context.day
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -17,142 +17,10 @@ from hypothesis import strategies as st
 from crawl import lifecycle, priority, recrawl
 from crawl.columns import Bools, Ints
 from crawl.outcomes import TABLE, Outcome
-from crawl.policy import Recrawl, Settings
-from crawl.schema import CANDIDATES, REJECTS, SEEN, SIGNALS, VISITS
+from crawl.schema import CANDIDATES, SEEN, SIGNALS, VISITS
 from crawl.stages import merge
 from crawl.state import State
-from crawl.url import RULES_VERSION
-
-NOW = datetime(2025, 5, 1, 12, tzinfo=UTC)
-REAL = datetime(2025, 3, 1, 8, tzinfo=UTC)
-ROUND = 9
-SETTINGS = Settings()
-HOSTS = ("a.one.test", "b.one.test", "c.two.test")
-
-
-def url_of(key: int) -> str:
-    return f"http://{HOSTS[key % 3]}/{key}"
-
-
-def host_of(key: int) -> str:
-    return HOSTS[key % 3]
-
-
-def row(key: int, **columns: Any) -> dict[str, Any]:
-    """A row of `seen` that some earlier round wrote: discovered, never asked."""
-    met = NOW - timedelta(days=30)
-    return (
-        dict.fromkeys(SEEN.names)
-        | {
-            "url_key": key,
-            "url": url_of(key),
-            "discovered_url": url_of(key),
-            "origin": f"http://{host_of(key)}",
-            "host": host_of(key),
-            "domain": host_of(key)[2:],
-            "rules_version": RULES_VERSION,
-            "depth": 1,
-            "found_by": "link",
-            "first_referrer_key": 77,
-            "first_seen_at": met,
-            "first_seen_round": 1,
-            "state": "DISCOVERED",
-            "policy_version": "p0",
-            "attempts": 0,
-            "crawl_count": 0,
-            "change_count": 0,
-            "changed_exposure_s": 0.0,
-            "unchanged_exposure_s": 0.0,
-            "checks_decayed": 0.0,
-            "changes_decayed": 0.0,
-            "gone_sightings": 0,
-            "importance": 0.5,
-            "score": 0.5,
-            "tier": "discovery",
-            "eligible_since": met,
-            "next_fetch_at": met,
-            "interval_s": 0.0,
-            "round": 1,
-        }
-        | columns
-    )
-
-
-def fetched(key: int, **columns: Any) -> dict[str, Any]:
-    """A row of a page that was fetched and parsed ten days ago."""
-    then = NOW - timedelta(days=10)
-    return (
-        row(key)
-        | {
-            "state": "FETCHED",
-            "last_outcome": "OK",
-            "http_status": 200,
-            "first_fetched_at": then,
-            "last_checked_at": then,
-            "crawl_count": 1,
-            "etag": '"e"',
-            "last_modified": "Mon",
-            "content_hash": "h1",
-            "document_key": 500 + key,
-            "content_length": 10,
-            "tier": "medium",
-            "interval_s": 7 * 86_400.0,
-            "fetched_at": then,
-            "parsed_at": then,
-            "stored_at": then,
-            "index_ready_at": then,
-            "round": 5,
-        }
-        | columns
-    )
-
-
-def visit(key: int, outcome: str = "OK", **columns: Any) -> dict[str, Any]:
-    return (
-        dict.fromkeys(VISITS.names)
-        | {
-            "url_key": key,
-            "url": url_of(key),
-            "host": host_of(key),
-            "depth": 1,
-            "planned": True,
-            "outcome": outcome,
-            "fetched_at": REAL,
-            "changed": False,
-        }
-        | columns
-    )
-
-
-def ok(key: int, **columns: Any) -> dict[str, Any]:
-    """A 200 with a text not known before."""
-    return (
-        visit(key, "OK")
-        | {
-            "http_status": 200,
-            "etag": '"n"',
-            "content_hash": "h2",
-            "content_length": 20,
-            "document_key": 900 + key,
-            "changed": True,
-        }
-        | columns
-    )
-
-
-def link(key: int, source: int | None = 50, depth: int = 2, **columns: Any) -> dict[str, Any]:
-    return {
-        "target_key": key,
-        "target_url": url_of(key),
-        "discovered_url": None,
-        "target_domain": host_of(key)[2:],
-        "source_key": source,
-        "depth": depth,
-        "found_by": "seed" if source is None else "link",
-        "counts": source is not None,
-        "importance": 0.5,
-        "score": 0.25,
-    } | columns
+from tests.crawl.urlrows import NOW, REAL, ROUND, SETTINGS, fetched, host_of, link, ok, row, url_of, visit
 
 
 def fold(
@@ -446,49 +314,6 @@ def test_a_request_tells_more_than_a_skip_of_the_same_url() -> None:
     skip = visit(1, "ROBOTS_DENIED", fetched_at=REAL + timedelta(minutes=1))
     for visits in ([ok(1), skip], [skip, ok(1)]):
         assert "FETCHED" == one(fold([row(1)], visits=visits))["state"]
-
-
-# --- the guard
-# -------------------------------------------------------------------------------------------------
-
-
-def retire_table(counts: Mapping[str, int]) -> pa.Table:
-    return pa.table(
-        {"host": list(counts), "count": list(counts.values()), "example": [f"http://{h}/" for h in counts]},
-        schema=pa.schema({"host": pa.string(), "count": pa.int64(), "example": pa.string()}),
-    )
-
-
-def test_a_round_that_would_retire_a_fifth_of_a_host_is_held_back_and_says_so() -> None:
-    parts = pa.concat_tables([retire_table({"a": 15, "b": 30, "d": 19}), retire_table({"a": 15, "c": 30})])
-    held = merge.hold(
-        parts,
-        {"a": 100, "b": 150, "c": 40, "d": 19},
-        Recrawl(),
-        policy_version="p1",
-        round=ROUND,
-        day=date(2025, 5, 1),
-    )
-    assert {"a", "c"} == held.hosts
-    assert REJECTS == held.rejects.schema
-    told = {(r["host"], r["stage"], r["reason"], r["count"]) for r in held.rejects.to_pylist()}
-    assert {("a", "merge", "retire_guard", 30), ("c", "merge", "retire_guard", 30)} == told
-
-
-def test_retiring_counts_the_live_pages_a_round_would_make_gone() -> None:
-    seen_gone = {"last_outcome": "NOT_FOUND", "gone_sightings": 2, "gone_since": NOW - timedelta(days=2)}
-    rows = [
-        fetched(1, **seen_gone),
-        fetched(4, **seen_gone),
-        row(2, **seen_gone),
-        fetched(3),
-        fetched(6, **seen_gone),
-    ]
-    visits = [visit(key, "NOT_FOUND", http_status=404) for key in (1, 2, 3, 4, 5)]
-    found = merge.retiring(
-        pa.Table.from_pylist(rows, SEEN), pa.Table.from_pylist(visits, VISITS), settings=SETTINGS, now=NOW
-    )
-    assert [{"host": "b.one.test", "count": 2, "example": url_of(1)}] == found.to_pylist()
 
 
 # --- against the reference

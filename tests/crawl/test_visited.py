@@ -1,0 +1,97 @@
+"""Columns of one visit; all outcomes against a reference are in tests/crawl/stages/test_merge.py."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
+
+from crawl import visited
+from crawl.outcomes import TABLE, Outcome
+from crawl.schema import SEEN, VISITS
+from crawl.state import State
+from tests.crawl.urlrows import NOW, REAL, ROUND, SETTINGS, fetched, ok, row, visit
+
+DAY = timedelta(days=1)
+
+
+def after(before: dict[str, Any], came: dict[str, Any], **options: Any) -> dict[str, Any]:
+    rows = visited.after(
+        pa.Table.from_pylist([before], SEEN),
+        pa.Table.from_pylist([came], VISITS),
+        **{"settings": SETTINGS, "policy_version": "p1", "now": NOW, "round": ROUND} | options,
+    )
+    [found] = rows.to_pylist()
+    return dict(found)
+
+
+@hypothesis(max_examples=100, deadline=None)
+@given(state=st.sampled_from(list(State)), outcome=st.sampled_from(list(Outcome)))
+def test_no_visit_leaves_a_required_column_null_or_a_date_in_the_past(state: State, outcome: Outcome) -> None:
+    made = after(fetched(1, state=str(state)), visit(1, str(outcome)))
+    missing = {n for n, v in made.items() if v is None and SEEN.field(n).metadata[b"nullable"] == b"no"}
+    assert set() == missing
+    assert made["next_fetch_at"] > NOW
+
+
+@pytest.mark.parametrize("outcome", [o for o, rule in TABLE.items() if rule.against == "host"])
+def test_no_number_of_host_faults_gives_a_url_up(outcome: Outcome) -> None:
+    made, now = row(1), NOW
+    for _ in range(20):
+        made = after(made, visit(1, str(outcome)), now=now)
+        now += 30 * DAY
+    assert made["state"] in {"DISCOVERED", "FAILED_RETRYABLE"}
+
+
+def test_a_page_that_returns_from_the_dead_is_new_again() -> None:
+    gone = fetched(1, last_outcome="GONE", gone_sightings=1, gone_since=NOW - 2 * DAY)
+    gone = after(gone, visit(1, "GONE", http_status=410))
+    assert ("GONE", None) == (gone["state"], gone["document_key"])
+    back = after(gone, ok(1, content_hash="h1", document_key=501))
+    assert ("FETCHED", 501, 0, None) == (
+        back["state"],
+        back["document_key"],
+        back["gone_sightings"],
+        back["gone_since"],
+    )
+    assert NOW == back["index_ready_at"]
+
+
+def test_old_checks_count_less() -> None:
+    long_ago = NOW - visited.HALF_LIFE
+    made = after(fetched(1, last_checked_at=long_ago, checks_decayed=4.0, changes_decayed=2.0), ok(1))
+    assert pytest.approx((3.0, 2.0)) == (made["checks_decayed"], made["changes_decayed"])
+
+
+def test_a_failure_keeps_the_interval_of_the_recrawl() -> None:
+    made = after(fetched(1), visit(1, "TIMEOUT", http_status=None))
+    assert 7 * 86_400.0 == made["interval_s"]
+    assert 200 == made["http_status"]
+
+
+def test_a_gone_page_keeps_its_reason_while_its_host_is_down() -> None:
+    made = after(fetched(1, state="GONE", reason="not_found"), visit(1, "REFUSED", reason="refused"))
+    assert ("GONE", "not_found", "refused") == (made["state"], made["reason"], made["last_error"])
+
+
+def test_an_unknown_outcome_is_refused() -> None:
+    with pytest.raises(ValueError, match="none of"):
+        after(row(1), visit(1, "NO_SUCH_THING"))
+
+
+def test_of_several_visits_the_last_request_counts() -> None:
+    came = [
+        visit(1, "SUPPRESSED", fetched_at=REAL + DAY),
+        visit(1, "TIMEOUT"),
+        ok(1, fetched_at=REAL + timedelta(hours=1)),
+        visit(0),
+    ]
+    rows = visited.one_each(pa.Table.from_pylist(came, VISITS)).to_pylist()
+    assert [(0, "OK", None), (1, "OK", "h2")] == [
+        (r["url_key"], r["outcome"], r["content_hash"]) for r in rows
+    ]
