@@ -1,0 +1,230 @@
+"""Killed at any moment, stopped and woken: the lake ends up as if nothing had happened.
+
+Real processes, real signals. Each test starts from a copy of one prepared lake, disturbs the second round,
+lets `crawl run` finish it, and compares every row with the round that nobody disturbed. What the web's server
+saw shows that only requests under way were sent again.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from lake import snapshot
+from lake.store import connect
+from tests.acceptance.processes import Command, until
+from tests.acceptance.rehearsal import Rehearsal, asked_again, checked, equal, gone
+
+STAGES = ("plan", "fetch", "dedup", "merge", "seal", "commit")
+#: kill points of the random tests: seeds × kills each
+SEEDS, KILLS = range(10), 6
+
+
+def finish(rehearsal: Rehearsal, lake: Path) -> None:
+    """`crawl run` until the second round is committed: once, or not at all if it is."""
+    if last_round(lake) < 2:
+        rehearsal.finish(lake)
+    assert last_round(lake) == 2
+
+
+def last_round(lake: Path) -> int:
+    row = snapshot.newest(connect(str(lake)))
+    return int(row["round"]) if row else 0
+
+
+def proves(rehearsal: Rehearsal, lake: Path, mark: int, breaks: Sequence[float]) -> None:
+    """The lake equals the undisturbed one, and only what was under way was asked again."""
+    undisturbed = rehearsal.after(2)
+    assert asked_again(rehearsal.served.log(mark), breaks) == []
+    equal(lake, undisturbed)
+
+
+@pytest.fixture
+def lake(rehearsal: Rehearsal) -> Path:
+    """A copy of the lake after its first round."""
+    rehearsal.after(2)  # made beforehand: its requests are none of the test's
+    return rehearsal.copy(rehearsal.after(1))
+
+
+@pytest.mark.timeout(180)
+def test_a_driver_killed_at_every_stage_boundary_leaves_no_trace(rehearsal: Rehearsal, lake: Path) -> None:
+    mark, breaks = rehearsal.mark(), []
+    for stage in STAGES:
+        with rehearsal.run(lake) as command:
+            command.wait_for(f"^round 2: {stage}")
+            command.kill()
+            breaks.append(gone(command))
+    finish(rehearsal, lake)
+    proves(rehearsal, lake, mark, breaks)
+    checked(lake)
+
+
+@pytest.mark.timeout(120)
+def test_a_driver_killed_in_mid_fetch_leaves_no_trace(rehearsal: Rehearsal, lake: Path) -> None:
+    mark = rehearsal.mark()
+    with rehearsal.run(lake) as command:
+        rehearsal.wait_for_pages(mark, 60)
+        command.kill()
+        broken = gone(command)
+    assert last_round(lake) == 1
+    finish(rehearsal, lake)
+    proves(rehearsal, lake, mark, [broken])
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_killed_in_mid_fetch_is_replaced_and_leaves_no_trace(
+    rehearsal: Rehearsal, lake: Path
+) -> None:
+    mark = rehearsal.mark()
+    with rehearsal.run(lake) as command:
+        rehearsal.wait_for_pages(mark, 60)
+        command.workers()[0].kill()
+        broken = time.time()
+        assert command.ended() == 0, command.text()
+    proves(rehearsal, lake, mark, [broken])
+
+
+@pytest.mark.timeout(120)
+def test_a_parse_process_killed_at_work_costs_no_page(rehearsal: Rehearsal, lake: Path) -> None:
+    mark = rehearsal.mark()
+    with rehearsal.run(lake) as command:
+        until(lambda: bool(command.parsers()), 60, "a parse process", pause=0.005)
+        command.parsers()[0].kill()
+        assert command.ended() == 0, command.text()
+    proves(rehearsal, lake, mark, [])
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_that_was_stopped_wakes_to_do_nothing(rehearsal: Rehearsal, lake: Path) -> None:
+    """Its driver is dead, and another has taken over, when it wakes in mid-fetch of the successor."""
+    mark = rehearsal.mark()
+    with rehearsal.run(lake) as command:
+        rehearsal.wait_for_pages(mark, 60)
+        workers = command.workers()
+        stopped = stop(workers)
+        command.kill()
+        asked = rehearsal.mark()
+        with rehearsal.run(lake) as successor:
+            rehearsal.wait_for_requests(asked, 5)
+            woken = rehearsal.mark()
+            wake(workers)
+            assert successor.ended() == 0, successor.text()
+        assert woken > asked
+        gone(command)
+    proves(rehearsal, lake, mark, [stopped])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_stopped_worker_of_a_living_driver_is_replaced_and_wakes_to_do_nothing(
+    rehearsal: Rehearsal, lake: Path
+) -> None:
+    """The scheduler gives it up after 30 s; a new attempt waits until its lease has surely lapsed."""
+    mark = rehearsal.mark()
+    with rehearsal.run(lake) as command:
+        rehearsal.wait_for_pages(mark, 60)
+        worker = command.workers()[0]
+        stopped = stop([worker])
+        asked = rehearsal.mark()
+        time.sleep(5)
+        others = rehearsal.mark()  # the other worker's group may still be going on
+        rehearsal.wait_for_requests(others, 5, timeout=120)
+        wake([worker])
+        assert command.ended() == 0, command.text()
+        assert rehearsal.mark() > asked
+    proves(rehearsal, lake, mark, [stopped])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_stopped_worker_that_wakes_after_the_end_changes_nothing(rehearsal: Rehearsal, lake: Path) -> None:
+    mark = rehearsal.mark()
+    with rehearsal.run(lake) as command:
+        rehearsal.wait_for_pages(mark, 60)
+        workers = command.workers()
+        stopped = stop(workers)
+        command.kill()
+        finish(rehearsal, lake)
+        asked = rehearsal.mark()
+        before = files(lake)
+        wake(workers)
+        gone(command)
+        assert rehearsal.mark() == asked
+        written = {path for path in files(lake) - before if not path.startswith("_work/")}
+        assert written == set()
+    proves(rehearsal, lake, mark, [stopped])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_killed_at_random_again_and_again_it_ends_as_if_undisturbed(
+    rehearsal: Rehearsal, lake: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    mark, kills = rehearsal.mark(), 0
+    with ExitStack() as commands:  # left open to the end: what a killed driver leaves behind may live on
+        while kills < KILLS and last_round(lake) < 2:
+            command = commands.enter_context(rehearsal.run(lake))
+            command.wait_for("^round 2: plan|^round 2 is sealed")
+            time.sleep(dice.uniform(0.0, dice.choice([0.5, 3.0, 6.0])))
+            if command.code is not None:
+                break
+            kills += 1
+            if not kill_one(command, dice):
+                assert command.ended() == 0, command.text()
+            elif dice.random() < 0.5:
+                gone(command)
+        finish(rehearsal, lake)
+    asked_at_most(rehearsal.served.log(mark), kills)
+    equal(lake, rehearsal.after(2))
+    checked(lake)
+
+
+def kill_one(command: Command, dice: random.Random) -> bool:
+    """Kill the driver, a worker, or a parse process; whether it was the driver."""
+    victims: list[Callable[[], Sequence[psutil.Process]]] = [command.workers, command.parsers]
+    found = dice.choice(victims)() if dice.random() < 0.4 else []
+    if not found:
+        command.kill()
+        return True
+    try:
+        dice.choice(list(found)).kill()
+    except psutil.NoSuchProcess:
+        pass
+    return False
+
+
+def asked_at_most(log: Sequence[Mapping[str, Any]], kills: int) -> None:
+    """A host's requests beyond the first of each URL are no more than the kills: one is under way a time."""
+    times = Counter((one["host"], one["path"]) for one in log)
+    again = Counter[str]()
+    for (host, _), count in times.items():
+        again[host] += count - 1
+    assert {host: count for host, count in again.items() if count > kills} == {}
+
+
+def stop(processes: Sequence[psutil.Process]) -> float:
+    """SIGSTOP; the moment when all stand still."""
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    until(lambda: all(p.status() == psutil.STATUS_STOPPED for p in processes), 10, "processes to stop")
+    return time.time()
+
+
+def wake(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        process.send_signal(signal.SIGCONT)
+
+
+def files(lake: Path) -> set[str]:
+    return {str(path.relative_to(lake)) for path in lake.rglob("*") if path.is_file()}
