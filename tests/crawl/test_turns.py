@@ -1,0 +1,140 @@
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crawl.hostqueue import HostQueue
+from crawl.politeness import HostState
+from crawl.records import Planned
+from crawl.turns import LeaseLost, Turns
+
+WALL = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+class Clock:
+    """Real seconds, a date of its own."""
+
+    def now(self) -> datetime:
+        return WALL
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+def host(name: str, items: int, after_s: float | None = None) -> HostQueue:
+    state = HostState.new(name, name, 1)
+    if after_s is not None:
+        state = replace(state, next_allowed_at=WALL + timedelta(seconds=after_s))
+    queue = HostQueue(state)
+    for i in range(items):
+        url = f"http://{name}/{i}"
+        queue.planned.append(
+            Planned(url_key=i, url=url, origin=f"http://{name}", host=name, domain=name, position=i, depth=0)
+        )
+    return queue
+
+
+def run(
+    queues: list[HostQueue],
+    *,
+    slots: int = 10,
+    window: float = 5.0,
+    permit: Callable[[], bool] = lambda: True,
+    lease: float = 0.2,
+    broken: bool = False,
+) -> tuple[list[tuple[str, float]], Turns, list[str]]:
+    """(host, seconds since the start) of every turn; each takes 20 ms."""
+    given: list[tuple[str, float]] = []
+    lapses: list[str] = []
+
+    async def main() -> Turns:
+        turns = Turns(slots, Clock(), time.monotonic() + window, permit, lease)
+        started = time.monotonic()
+
+        def turn(queue: HostQueue, now: float) -> None:
+            if broken:
+                raise RuntimeError("a broken turn")
+            queue.planned.popleft()
+            given.append((queue.state.host, now - started))
+
+            def end() -> None:
+                turns.release(queue)
+                turns.go_on()
+
+            asyncio.get_running_loop().call_later(0.02, end)
+
+        turns.turn, turns.tick, turns.lapse = turn, lambda: None, lambda: lapses.append("lapse")
+        for queue in queues:
+            turns.enlist(queue)
+        await turns.run()
+        return turns
+
+    return given, asyncio.run(main()), lapses
+
+
+def test_every_host_with_work_gets_its_turns_and_the_run_ends() -> None:
+    given, turns, _ = run([host("a", 2), host("b", 3), host("c", 0)])
+    assert sorted(name for name, _ in given) == ["a", "a", "b", "b", "b"]
+    assert (turns.in_flight, turns.waiting, turns.late) == (0, 0, {})
+
+
+def test_without_work_the_run_ends_at_once() -> None:
+    given, _, _ = run([])
+    assert given == []
+
+
+def test_no_turn_comes_before_its_time_not_even_by_a_rounding() -> None:
+    given, _, _ = run([host("a", 1, 0.1), host("b", 1, 0.05)])
+    assert [name for name, _ in given] == ["b", "a"]
+    assert given[0][1] >= 0.05
+    assert given[1][1] >= 0.1
+
+
+def test_slots_bound_the_turns_under_way_and_the_rest_follow() -> None:
+    given, _, _ = run([host(f"h{i}", 1) for i in range(6)], slots=2)
+    starts = sorted(at for _, at in given)
+    assert len(starts) == 6
+    assert starts[2] - starts[0] >= 0.019
+    assert starts[4] - starts[2] >= 0.019
+
+
+def test_hosts_that_would_start_after_the_window_are_told_with_their_reason() -> None:
+    backing = host("b", 1, 99)
+    backing.state = replace(backing.state, gap_rule="backoff")
+    opened = host("c", 1, 99)
+    opened.state = replace(opened.state, gap_rule="backoff", circuit="open")
+    given, turns, _ = run([host("a", 1, 99), backing, opened, host("d", 1)])
+    assert [name for name, _ in given] == ["d"]
+    assert turns.late == {"a": "window", "b": "backoff", "c": "circuit_open"}
+
+
+def test_the_closing_window_ends_the_run_though_hosts_have_work() -> None:
+    given, _, _ = run([host("a", 1_000)], window=0.15)
+    assert 1 <= len(given) <= 8
+
+
+def test_a_lease_that_does_not_come_back_is_lost() -> None:
+    with pytest.raises(LeaseLost):
+        run([host("a", 5)], permit=lambda: False)
+
+
+def test_a_lease_that_comes_back_lets_the_run_go_on() -> None:
+    answers = iter([True, False])
+    given, _, lapses = run([host("a", 3)], permit=lambda: next(answers, True), lease=5.0)
+    assert len(given) == 3
+    assert lapses == ["lapse"]
+
+
+def test_an_error_in_a_turn_ends_the_run_with_it() -> None:
+    with pytest.raises(RuntimeError, match="a broken turn"):
+        run([host("a", 1)], broken=True)
+
+
+def test_real_times_are_those_of_the_monotonic_clock() -> None:
+    turns = Turns(1, Clock(), 0.0, lambda: True, 1.0)
+    now = turns.monotonic()
+    assert turns.wall(now + 2) - turns.wall(now) == timedelta(seconds=2)
+    assert turns.due(host("a", 1, 60)) - now == pytest.approx(60, abs=0.1)
