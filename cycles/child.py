@@ -41,6 +41,8 @@ __all__ = ["ParseChild", "Parsed", "lent", "page"]
 
 #: seconds for the child's start: imports, and one object read from the lake
 _START: Final = 60.0
+#: how often a process that is killed while it starts is started
+_STARTS: Final = 3
 #: seconds in which a living child takes a batch from its pipe, and sums it up at the end
 _PATIENCE: Final = 60.0
 #: what the child's exit code says of the page it was at
@@ -177,8 +179,15 @@ class ParseChild:
         return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
 
     def _started(self) -> Pipe:
-        if self._pipe is not None:
-            return self._pipe
+        """The pipe to a process that is ready for pages. One that is killed while it starts is started again."""
+        for attempt in range(_STARTS):
+            if self._pipe is not None:
+                break
+            self._start(last=attempt == _STARTS - 1)
+        assert self._pipe is not None
+        return self._pipe
+
+    def _start(self, *, last: bool) -> None:
         environment = {
             **os.environ,
             # One thread and no reserved arenas: its address space is limited.
@@ -203,11 +212,12 @@ class ParseChild:
             pipe.receive(_START)
         except (Gone, Silent) as error:
             code = self.close()
+            if isinstance(error, Gone) and code is not None and code < 0 and not last:
+                return  # by a signal, so for no reason of its own
             raise ClusterError(
                 f"the parse process does not start (exit code {code}): the worker's log has its own words"
             ) from error
         self._pipe = pipe
-        return pipe
 
     def close(self) -> int | None:
         """End the process, whatever it is at. Returns its exit code; None when there was none."""

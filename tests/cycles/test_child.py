@@ -185,6 +185,23 @@ def test_a_lake_that_is_not_there_is_an_error_and_not_the_pages_fault(tmp_path: 
         parser.parse(pages(b"<p>one"))
 
 
+def test_a_process_that_is_killed_while_it_starts_is_started_again(parser: ParseChild) -> None:
+    def kill_the_first() -> None:
+        while parser.pid is None:
+            time.sleep(0.001)
+        killed.append(parser.pid)
+        os.kill(parser.pid, signal.SIGKILL)
+
+    killed: list[int] = []
+    killer = threading.Thread(target=kill_the_first)
+    killer.start()
+    parsed = parser.parse(pages(b"<p>one"))
+    killer.join()
+    assert texts(parsed) == ["one"]
+    assert parsed.failed == {}
+    assert parser.pid not in (None, *killed)
+
+
 def test_no_secret_is_in_what_a_process_is_given(parser: ParseChild) -> None:
     parser.parse(pages(b"<p>one"))
     for name in ("cmdline", "environ"):
