@@ -179,7 +179,7 @@ class ParseChild:
         return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
 
     def _started(self) -> Pipe:
-        """The pipe to a process that is ready for pages. One that is killed while it starts is started again."""
+        """The pipe to a process that is ready for pages. One killed while it starts is started again."""
         for attempt in range(_STARTS):
             if self._pipe is not None:
                 break

@@ -1,7 +1,7 @@
 """The end of a round: every file it adds, its rejects added up, and its row in `rounds`.
 
-What always holds: the listing is made from the steps' objects alone, so any driver concludes alike; counts are rows,
-bytes are what was written to tables.
+What always holds: the listing is made from the steps' objects alone, so any driver concludes alike; counts
+are rows, bytes are what was written to tables.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def conclude(
     merged: Mapping[str, Any],
     driver: str,
 ) -> tuple[list[FileEntry], dict[str, Any]]:
-    """(files the round adds, its row in `rounds` but for versions and commit time). Writes the last of the files."""
+    """(files the round adds, its row in `rounds` but for versions and commit time). Writes the last files."""
     context = desk.context
     parsed = fetched["parsed"]
-    listing = [FileEntry.from_dict(entry) for entry in (*planned["files"], *stored["files"], *merged["files"])]
+    listing = [FileEntry.from_dict(e) for e in (*planned["files"], *stored["files"], *merged["files"])]
     listing += [FileEntry.from_dict(e) for one in parsed for e in (*one["fetches"], *one["links"])]
     listing += merge_task.host_files(context, fetched["groups"])
     listing += _rejects(context, planned, fetched, merged)
@@ -123,6 +123,7 @@ def summary(number: int, counts: Mapping[str, Any], stage_ms: Mapping[str, float
     """A round in one line."""
     seconds = sum(stage_ms.values()) / 1000
     return (
-        f"round {number}: {counts['planned']:,} planned, {counts['attempted']:,} fetched, {counts['parsed']:,} parsed, "
-        f"{counts['documents']:,} new documents, {counts['discovered']:,} new URLs, {seconds:,.1f} s"
+        f"round {number}: {counts['planned']:,} planned, {counts['attempted']:,} fetched, "
+        f"{counts['parsed']:,} parsed, {counts['documents']:,} new documents, "
+        f"{counts['discovered']:,} new URLs, {seconds:,.1f} s"
     )

@@ -19,7 +19,7 @@ from distributed import Client, LocalCluster, Worker, WorkerPlugin
 from crawl.errors import ClusterError
 from cycles.options import default_workers
 
-__all__ = ["FETCH", "cluster", "slots"]
+__all__ = ["FETCH", "Client", "cluster", "slots"]
 
 #: one unit a worker: a host group's fetch task takes it
 FETCH = "fetch"

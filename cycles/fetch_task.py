@@ -172,7 +172,7 @@ def _inputs(context: Context, group: int) -> _Inputs:
     """The group's fetch list in order, with its hosts and robots copies."""
     work = context.work
     rows = files.read_work(work.store, work.path("planned.parquet"))
-    rows = rows.filter(pc.equal(rows["group"], group)).sort_by("position")
+    rows = rows.filter(pc.field("group") == group).sort_by("position")
     hosts = files.read_work(work.store, work.path("hosts.parquet")).to_pylist()
     robots = files.read_work(work.store, work.path("robots.parquet")).to_pylist()
     return _Inputs(

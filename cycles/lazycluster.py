@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from cycles.options import default_workers
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from cycles.cluster import Client
 
 __all__ = ["LazyCluster"]
 

@@ -1,8 +1,8 @@
 """Which round is at hand: the open one if there is one, else the next, pinned in one object.
 
-`open.json` is created only if absent and names everything that decides the round's results: planning time, window,
-settings, the Delta versions it reads, how many host groups, and whether waiting links are merged. A driver that
-resumes takes all of it from there; its own flags then count for later rounds only.
+`open.json` is created only if absent and names everything that decides the round's results: planning time,
+window, settings, the Delta versions it reads, how many host groups, and whether waiting links are merged. A
+driver that resumes takes all of it from there; its own flags then count for later rounds only.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def open_round(
 
 
 def preview(store: Store, settings: Settings, options: RunOptions, *, groups: int) -> tuple[Context, bool]:
-    """The context that the next run would have, and whether its round is open already; nothing is written."""
+    """The context that the next run would have, and whether its round is open; nothing is written."""
     number = _next(store)
     pinned = Workspace(store.root, number).read("open.json")
     if pinned is not None:
@@ -125,7 +125,7 @@ def _context(store: Store, pinned: Mapping[str, Any], *, fence: int, token: str)
 
 
 def _merges(store: Store, settings: Settings, options: RunOptions, number: int) -> bool:
-    """Whether this round merges waiting links; one that runs until idle always does, else it would never end."""
+    """Whether this round merges waiting links; one that runs until idle always does, or it never ends."""
     return options.until_idle or number - merged_through(store) >= settings.round.merge_every
 
 
@@ -133,6 +133,7 @@ def _not_backwards(store: Store, now: datetime) -> None:
     row = snapshot.newest(store)
     if row is not None and now < row["now"]:
         raise UsageError(
-            f"planning time {now.isoformat()} lies before that of round {row['round']} ({row['now'].isoformat()}); "
+            f"planning time {now.isoformat()} lies before that of round {row['round']}, "
+            f"{row['now'].isoformat()}; "
             "a lake only goes forward in time"
         )

@@ -1,9 +1,9 @@
 """The steps of a round between its opening and its seal: plan, fetch and parse, dedup, merge.
 
-Each step leaves one object in the work area, written at most once; a step whose object stands is over and its result
-is read from there, whoever made it. Inside a step, finished tasks are kept the same way, so a resumed round repeats
-only what was under way. Steps run on the driver or hand stage functions to the cluster (cycles.graph); they hold no
-rule of crawling themselves.
+Each step leaves one object in the work area, written at most once; a step whose object stands is over and its
+result is read from there, whoever made it. Inside a step, finished tasks are kept the same way, so a resumed
+round repeats only what was under way. Steps run on the driver or hand stage functions to the cluster
+(cycles.graph); they hold no rule of crawling themselves.
 """
 
 from __future__ import annotations
@@ -51,15 +51,17 @@ def plan(desk: Desk) -> Mapping[str, Any]:
     """Choose what to fetch: `plan.json`."""
     work = desk.context.work
     made = work.read("plan.json")
-    return made if made is not None else work.once(plan_task.make(desk.context), "plan.json")
+    if made is None:
+        made = work.once(plan_task.make(desk.context), "plan.json")
+    return dict(made)
 
 
 def fetch(desk: Desk, planned: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Fetch every group, parse what comes in meanwhile: `fetched.json` (groups' done objects, parse tasks' files)."""
+    """Fetch every group, parse what comes in meanwhile: `fetched.json` (carried, parse tasks' files)."""
     work = desk.context.work
     made = work.read("fetched.json")
     if made is not None:
-        return made
+        return dict(made)
     groups = [int(g) for g in planned["groups"]]
     done = _fetch_and_parse(desk, groups) if groups else []
     counted = {Part(path, length) for one in done for path, length in one["parts"]}
@@ -69,7 +71,7 @@ def fetch(desk: Desk, planned: Mapping[str, Any]) -> Mapping[str, Any]:
         "carried": sorted(row for one in done for row in one["carried"]),
         "parsed": [p.to_dict() for p in parsed],
     }
-    return work.once(value, "fetched.json")
+    return dict(work.once(value, "fetched.json"))
 
 
 def _fetch_and_parse(desk: Desk, groups: Sequence[int]) -> list[dict[str, Any]]:
@@ -131,8 +133,10 @@ class _PartQueue:
 
 
 def parse_once(context: Context, parts: Sequence[Part]) -> dict[str, Any]:
-    """On a worker: parse some parts and leave `parsed/<name>.json`; a second run finds the first one's result."""
-    name = hashlib.blake2b(repr(sorted((p.path, p.length) for p in parts)).encode(), digest_size=8).hexdigest()
+    """On a worker: parse some parts and leave `parsed/<name>.json`; a second run finds the first's result."""
+    name = hashlib.blake2b(
+        repr(sorted((p.path, p.length) for p in parts)).encode(), digest_size=8
+    ).hexdigest()
     made = context.work.read("parsed", f"{name}.json")
     if made is not None:
         return dict(made)
@@ -156,8 +160,8 @@ def _parsed_so_far(context: Context) -> list[Part]:
 def _parse_rest(desk: Desk, counted: set[Part]) -> list[ParsedFiles]:
     """Parse results that cover exactly the parts that count.
 
-    A result that holds a part which does not count (a zombie announced it) is left out whole, and the good parts
-    in it are parsed again.
+    A result that holds a part which does not count (a zombie announced it) is left out whole, and the good
+    parts in it are parsed again.
     """
     chosen, covered = [], set[Part]()
     for made in _manifests(desk.context):
@@ -177,12 +181,13 @@ def dedup(desk: Desk, fetched: Mapping[str, Any]) -> Mapping[str, Any]:
     work = desk.context.work
     made = work.read("dedup.json")
     if made is not None:
-        return made
+        return dict(made)
     parsed = [ParsedFiles.from_dict(p) for p in fetched["parsed"]]
     bundles = dedup_task.plan_dedup(desk.context, parsed) if parsed else []
     tasks: list[Work] = [(dedup_task.store_bundle, (desk.context, bundle)) for bundle in bundles]
     stored = _on_cluster(desk, tasks)
-    return work.once({"files": [entry.to_dict() for entries in stored for entry in entries]}, "dedup.json")
+    value = {"files": [entry.to_dict() for entries in stored for entry in entries]}
+    return dict(work.once(value, "dedup.json"))
 
 
 def merge(desk: Desk, planned: Mapping[str, Any], fetched: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -190,11 +195,11 @@ def merge(desk: Desk, planned: Mapping[str, Any], fetched: Mapping[str, Any]) ->
     work = desk.context.work
     made = work.read("merge.json")
     if made is not None:
-        return made
+        return dict(made)
     job = merge_task.prepare(desk.context, desk.pinned, planned, fetched)
     tasks: list[Work] = [(merge_task.merge_range, (desk.context, job, lo, hi)) for lo, hi in job.ranges]
     results = _on_cluster(desk, tasks)
-    return work.once(merge_task.conclude(desk.context, job, results), "merge.json")
+    return dict(work.once(merge_task.conclude(desk.context, job, results), "merge.json"))
 
 
 def timed(desk: Desk, name: str, step: Callable[[], Any]) -> Any:

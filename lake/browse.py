@@ -41,8 +41,8 @@ class Browsed:
     @property
     def rounds(self) -> list[int]:
         """Rounds up to this one."""
-        rows = snapshot.entries(self.store)["round"].unique().to_pylist()
-        return [int(number) for number in rows if number <= self.round]
+        numbers = {row["round"] for row in snapshot.entries(self.store).select(["round"]).to_pylist()}
+        return sorted(number for number in numbers if number <= self.round)
 
     def at(self, round_: int) -> Browsed:
         """The lake as that round left it. Raises UsageError for a round that was never committed."""

@@ -49,7 +49,7 @@ def s3_lake(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(scope="session")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Root of a lake that the command line crawled: a small grown web, three rounds, the last nine days later."""
+    """Root of a lake that the command line crawled: a small web, three rounds, the last nine days later."""
     from tests.crawls import crawl_small_web
 
     return crawl_small_web(tmp_path_factory.mktemp("crawled") / "lake")

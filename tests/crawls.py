@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def crawl(
     *words: str, environ: Mapping[str, str] | None = None, timeout: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """Run one command in a process of its own; its output is captured, its exit code is the caller's to judge."""
+    """Run one command in a process of its own; its output is captured, its exit code not judged."""
     return subprocess.run(
         [sys.executable, "-m", "cycles", *words],
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})},
@@ -33,11 +33,14 @@ def crawl(
 
 
 def crawl_small_web(root: Path) -> str:
-    """Crawl a small grown web: two rounds from its home pages, one nine days later. Returns the lake's root."""
+    """Crawl a small grown web: two rounds from its home pages, one nine days later. The lake's root."""
     web = Web(7, hosts=12, pages=120, features=Features().without("trap"))
     with running(web) as served:
         steps = [("init", str(root)), ("seed", str(root), *served.web.seed_urls)]
-        steps += [("run", str(root), "--rounds", "2", "--now", "2026-01-01"), ("run", str(root), "--now", "2026-01-10")]
+        steps += [
+            ("run", str(root), "--rounds", "2", "--now", "2026-01-01"),
+            ("run", str(root), "--now", "2026-01-10"),
+        ]
         for step in steps:
             if step[0] == "seed":
                 settings = {**served.settings, "politeness": {"min_delay": "5ms"}}

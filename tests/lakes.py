@@ -1,8 +1,9 @@
 """Compare two lakes row by row, in every column but those that follow from real time.
 
-What may differ between an undisturbed run and one that was killed and resumed: times of the real clock, phases,
-addresses, attempts, fences, file names, and what follows from durations or their order (gaps, delays, latency,
-predictions and the grouping made from them, connection reuse, the Date header, bytes and times of rounds).
+What may differ between an undisturbed run and one that was killed and resumed: times of the real clock,
+phases, addresses, attempts, fences, file names, and what follows from durations or their order (gaps, delays,
+latency, predictions and the grouping made from them, connection reuse, the Date header, bytes and times of
+rounds).
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
-
 
 from crawl.schema import TABLES
 from lake import files, snapshot
@@ -23,16 +23,41 @@ REAL_TIME: Final[Mapping[str, frozenset[str]]] = {
     "seeds": frozenset({"added_at"}),
     "frontier": frozenset({"group", "position", "predicted_start_ms"}),
     "fetches": frozenset(
-        "group fence attempt started_at finished_at required_gap_ms gap_rule address dns_ms dns_cached "
-        "connect_ms tls_ms first_byte_ms total_ms conn_reused".split()
+        [
+            "group",
+            "fence",
+            "attempt",
+            "started_at",
+            "finished_at",
+            "required_gap_ms",
+            "gap_rule",
+            "address",
+            "dns_ms",
+            "dns_cached",
+            "connect_ms",
+            "tls_ms",
+            "first_byte_ms",
+            "total_ms",
+            "conn_reused",
+        ]
     ),
     "hosts": frozenset(
-        "next_allowed_at delay_ms latency_ema_ms backoff_until addresses addresses_expire_at".split()
+        ["next_allowed_at", "delay_ms", "latency_ema_ms", "backoff_until", "addresses", "addresses_expire_at"]
     ),
     "suppressions": frozenset({"requested_at", "verified_at", "withdrawn_at"}),
     "audit": frozenset({"at"}),
     "rounds": frozenset(
-        "opened_at committed_at fence driver bytes_read bytes_written stage_ms plan actual".split()
+        [
+            "opened_at",
+            "committed_at",
+            "fence",
+            "driver",
+            "bytes_read",
+            "bytes_written",
+            "stage_ms",
+            "plan",
+            "actual",
+        ]
     ),
 }
 
@@ -71,5 +96,3 @@ def differences(one: str, other: str) -> dict[str, tuple[list[str], list[str]]]:
 def count(root: str, table: str) -> int:
     """Rows of a table at the newest round."""
     return sum(rows(root, table).values())
-
-

@@ -20,9 +20,7 @@ def test_a_notebook_keeps_no_outputs_and_short_cells(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_a_notebook_runs_on_a_crawled_lake(
-    path: Path, crawled: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_notebook_runs_on_a_crawled_lake(path: Path, crawled: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CRAWL_LAKE", crawled)
     monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel draws into the notebook
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent))
