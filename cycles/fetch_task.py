@@ -38,6 +38,12 @@ from lake.snapshot import Snapshot
 
 __all__ = ["fetch_group"]
 
+#: what a request and its parse need of a planned row, and where it stands
+_COLUMNS = [
+    *("url_key", "url", "origin", "host", "domain", "depth", "etag", "last_modified", "content_hash"),
+    *("document_key", "parsed_at", "group", "position"),
+]
+
 Announce = Callable[[str, Mapping[str, Any]], None]
 
 
@@ -171,7 +177,7 @@ def _replay(context: Context, adopted: Sequence[claims.Part]) -> Iterator[tuple[
 def _inputs(context: Context, group: int) -> _Inputs:
     """The group's fetch list in order, with its hosts and robots copies."""
     work = context.work
-    rows = files.read_work(work.store, work.path("planned.parquet"))
+    rows = files.read_work(work.store, work.path("planned.parquet"), _COLUMNS)
     rows = rows.filter(pc.field("group") == group).sort_by("position")
     hosts = files.read_work(work.store, work.path("hosts.parquet")).to_pylist()
     robots = files.read_work(work.store, work.path("robots.parquet")).to_pylist()
