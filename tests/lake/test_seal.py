@@ -216,20 +216,20 @@ def test_a_round_works_on_s3(s3_lake: str) -> None:
     assert [e.rows for e in snapshot.latest(store).files("links")] == [2]
 
 
-def _rivals(store: Store, last: int, seconds: float, chance: random.Random) -> int:
+def _rivals(store: Store, last: int, seconds: float, chance: random.Random, pace: float = 1.0) -> int:
     """Three drivers at a time, killed and stopped at random, until `last` rounds stand. Returns the kills."""
     began = time.monotonic()
     living: list[subprocess.Popen[bytes]] = []
     started = kills = 0
     try:
-        while delta.app_version(store, "rounds", "round") < last:
-            assert time.monotonic() - began < seconds, "the rounds do not come to an end"
+        while (stands := delta.app_version(store, "rounds", "round")) < last:
+            assert time.monotonic() - began < seconds, f"only {stands} rounds stand"
             living = [p for p in living if p.poll() is None]
             while len(living) < 3:
                 started += 1
                 command = [sys.executable, "-m", "tests.lake.driver", store.root, str(started), str(last)]
                 living.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL))
-            time.sleep(0.4 + chance.random() * 0.8)  # starting takes about half a second
+            time.sleep(pace * (0.4 + chance.random() * 0.8))  # starting takes about half a second
             victim = chance.choice(living)
             if chance.random() < 0.6:
                 victim.kill()
@@ -272,3 +272,12 @@ def test_rival_drivers_killed_at_random_commit_every_round_once(store: Store) ->
 def test_rival_drivers_killed_at_random_commit_a_hundred_rounds_once(store: Store) -> None:
     assert _rivals(store, 100, 250, random.Random(11)) >= 10
     _check(store, 100, _AUTHORS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_rival_drivers_killed_at_random_commit_every_round_once_on_s3(s3_lake: str) -> None:
+    store = connect(s3_lake)
+    tables.create_all(store)
+    _rivals(store, 8, 250, random.Random(5), pace=5)  # a round takes seconds there: kill less often
+    _check(store, 8, _AUTHORS)
