@@ -29,9 +29,9 @@ from lake.tables import SPECS
 
 __all__ = ["RANGE_ROWS", "Merge", "gather", "is_gathered", "loose", "merge", "tiers", "write_all"]
 
-#: whole rows a merge holds at once: about 65 MB of `seen`, several times over while they are sorted and
+#: whole rows a merge holds at once: about 32 MB of `seen`, several times over while they are sorted and
 #: written
-RANGE_ROWS: Final = 131_072
+RANGE_ROWS: Final = 65_536
 #: Arrow bytes sorted in memory where rows have no single key to cut ranges by
 _SORT_BYTES: Final = 64 << 20
 _GATHERED: Final = "gathered-"
@@ -65,15 +65,19 @@ def tiers(entries: Sequence[FileEntry], ratio: int) -> Merge | None:
     foreign = [run for run in grouped if run.foreign]
     if foreign:
         return _with_foreign(grouped, foreign)
-    taken: list[Run] = []
-    level, highest = 0, max((run.name.level for run in grouped), default=-1)
-    while level <= highest:
-        here = [run for run in grouped if run.name.level == level]
-        if len(here) + bool(taken) < ratio:
-            break
-        taken = here + taken
+    ratio = max(2, ratio)  # a run alone is no tier
+    by_level: dict[int, list[Run]] = {}
+    for run in grouped:
+        by_level.setdefault(run.name.level, []).append(run)
+    full = [level for level, some in by_level.items() if len(some) >= ratio]
+    if not full:
+        return None
+    level = min(full)
+    taken = by_level[level]
+    while len(by_level.get(level + 1, ())) + 1 >= ratio:
         level += 1
-    return _merge_of(taken, level) if taken else None
+        taken = by_level.get(level, []) + taken
+    return _merge_of(taken, level + 1)
 
 
 def _with_foreign(grouped: Sequence[Run], foreign: Sequence[Run]) -> Merge:

@@ -28,7 +28,7 @@ __all__ = ["FileEntry", "Writer", "new_name", "read", "read_work", "write", "wri
 #: rows a row group; enough for key columns to pack well, few enough to skip
 ROW_GROUP: Final = 131_072
 #: Arrow bytes a row group may hold: tables of texts and bodies get fewer rows
-_GROUP_BYTES: Final = 64 << 20
+_GROUP_BYTES: Final = 32 << 20
 #: texts whose values rarely repeat: a dictionary only costs; statistics of them help nobody
 # fmt: off
 _WIDE: Final = frozenset({

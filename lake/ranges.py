@@ -124,6 +124,12 @@ def slice(
         return sweep.take(lo, hi)[0]
 
 
+def _within(rows: pa.Table, column: str, lo: int, hi: int) -> pa.Table:
+    """Rows with `lo` ≤ key ≤ `hi`, copied: a view would hold on to the whole row group."""
+    keys = rows.column(column).to_numpy()
+    return rows.filter(pa.array((keys >= lo) & (keys <= hi)))
+
+
 class Sweep:
     """Slices of several files, range after range in ascending order, as a merge takes them.
 
@@ -137,7 +143,7 @@ class Sweep:
         sources: Sequence[tuple[str, Source]],
         columns: Sequence[str] | None = None,
         *,
-        memory: int = 256 << 20,
+        memory: int = 128 << 20,
     ) -> None:
         self._store = store
         self._sources = list(sources)
@@ -169,10 +175,7 @@ class Sweep:
         parts = []
         for group in bounds.meeting(lo, hi):
             part = self._read(number, source, group, wanted, later=int(bounds.hi[group]) > hi)
-            keys = part.column(column).to_numpy()
-            part = part.filter(pa.array((keys >= lo) & (keys <= hi)))
-            if part.num_rows:
-                parts.append(part)
+            parts.append(_within(part, column, lo, hi))
         if not parts:
             parts = [self._open(number, source).schema_arrow.empty_table()]
         whole = pa.concat_tables(parts)

@@ -39,6 +39,12 @@ def test_a_level_that_becomes_full_by_the_merge_goes_along_at_once():
     assert 5 == len(todo.runs)
 
 
+def test_a_level_can_be_full_while_the_ones_below_are_not():
+    todo = compaction.tiers(levels((0, 9, 9), (1, 1, 2), (1, 3, 4), (1, 5, 8)), 3)
+    assert runs.Name(2, 1, 8) == todo.name
+    assert compaction.tiers(levels((0, 9, 9), (1, 1, 8)), 2) is None
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 120), st.integers(2, 8))
 def test_a_row_is_rewritten_once_a_level_and_runs_stay_disjoint(rounds, ratio):
