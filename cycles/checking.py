@@ -19,7 +19,7 @@ from crawl.egress import Guard
 from crawl.errors import LakeError
 from cycles import reading
 from cycles.setup import Lake
-from lake import ranges, snapshot, sql
+from lake import checks, ranges, snapshot, sql
 from lake.snapshot import Snapshot
 from lake.tables import SPECS
 
@@ -120,10 +120,20 @@ def _statistics(lake: Lake, pinned: Snapshot) -> Iterator[dict[str, Any]]:
                 yield {"file": file.location, "without_statistics": missing}
 
 
+def _ordered(lake: Lake, pinned: Snapshot) -> Iterator[dict[str, Any]]:
+    yield from checks.disordered(lake.store, pinned)
+
+
+def _apart(_: Lake, pinned: Snapshot) -> Iterator[dict[str, Any]]:
+    yield from checks.overlapping(pinned)
+
+
 Find = Callable[[Lake, Snapshot], Iterator[dict[str, Any]]]
 
 _OF_FILES: dict[str, Find] = {
     "Which files of the log are missing, or have another size?": _present,
     "Which files cannot be read, or hold other rows or columns than the log says?": _footers,
     "Which files lack statistics that others have, so that readers would skip their rows?": _statistics,
+    "Which files are not in their table's order, or hold keys outside the log's bounds?": _ordered,
+    "Which runs claim the same rounds, so that the newest row would be unclear?": _apart,
 }

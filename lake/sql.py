@@ -14,6 +14,7 @@ What it does not do: it writes nothing to the lake, and holds no SQL in Python b
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ from lake.snapshot import Snapshot
 from lake.store import Store
 from lake.tables import SPECS
 
-__all__ = ["VIEWS", "Answer", "Reader", "connect", "names", "question", "text"]
+__all__ = ["VIEWS", "Answer", "Reader", "connect", "names", "parameters", "question", "text"]
 
 #: views beside the tables, in the order in which they build on each other
 VIEWS: Final = ("suppressed", "urls", "pages", "changes", "host_health")
@@ -151,10 +152,6 @@ class Reader:
     def due(self, lo: int = MIN, hi: int = MAX) -> pa.Table:
         """URLs due at the planning time and not held back, ascending by key, with what planning weighs."""
         return self.query("due", lo=lo, hi=hi)
-
-    def check(self, name: str, **parameters: Any) -> pa.Table:
-        """Rows that violate an invariant; none where it holds. `name` as in `names("check-")`."""
-        return self.query(name, **parameters)
 
 
 def connect(
@@ -280,6 +277,11 @@ def text(name: str) -> str:
     if not file.is_file():
         raise UsageError(f"no question {name!r}; there are: {', '.join(names())}")
     return file.read_text(encoding="utf-8")
+
+
+def parameters(name: str) -> frozenset[str]:
+    """Names of the parameters of a named question, without `$`."""
+    return frozenset(re.findall(r"\$([a-z_]+)", re.sub(r"--.*", "", text(name))))
 
 
 def question(name: str) -> str:

@@ -43,6 +43,7 @@ def commit_round(
     kind: str = "round",
     fence: int = 1,
     counts: Mapping[str, object] | None = None,
+    committed_at: datetime | None = None,
     **tables: pa.Table,
 ) -> Snapshot:
     """One round: rows of any tables (several files of a table: a list), then its row in `rounds`."""
@@ -52,7 +53,9 @@ def commit_round(
                 part = part.set_column(0, "day", pa.array([day] * part.num_rows, pa.date32()))
             put(store, name, part)
     versions = snapshot.heads(store, tuple(name for name in SPECS if name != "rounds"))
-    add_entry(store, number, versions, now=now, kind=kind, fence=fence, counts=counts)
+    add_entry(
+        store, number, versions, now=now, kind=kind, fence=fence, counts=counts, committed_at=committed_at
+    )
     return snapshot.latest(store)
 
 
@@ -65,6 +68,7 @@ def add_entry(
     kind: str = "round",
     fence: int = 1,
     counts: Mapping[str, object] | None = None,
+    committed_at: datetime | None = None,
 ) -> None:
     """A row of `rounds`."""
     plain = ("settings", "bytes_read", "bytes_written", "stage_ms", "plan", "actual")
@@ -74,7 +78,7 @@ def add_entry(
         kind=[kind],
         now=[now],
         opened_at=[now],
-        committed_at=[now],
+        committed_at=[committed_at or now],
         fence=[fence],
         versions=[json.dumps(dict(versions))],
         counts=[json.dumps(counts or {})],

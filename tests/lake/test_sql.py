@@ -1,4 +1,3 @@
-import re
 from datetime import timedelta
 
 import pyarrow as pa
@@ -24,14 +23,15 @@ PARAMETERS = {
     "origin": "http://d1.test:80",
     "origins": ["http://d1.test:80"],
     "denied": ["10.0.0.1"],
+    "before": rows.DAY,
+    "since": NOW,
     "hosts": ["d1.test"],
     "policy_version": "p",
 }
 
 
 def wanted(name):
-    body = re.sub(r"--.*", "", sql.text(name))
-    return {key: value for key, value in PARAMETERS.items() if re.search(rf"\${key}\b", body)}
+    return {key: PARAMETERS[key] for key in sql.parameters(name)}
 
 
 @pytest.fixture

@@ -1,0 +1,136 @@
+from datetime import timedelta
+
+import pytest
+
+from lake import checks, delta, files, runs, snapshot, sql
+from tests.lake import lakes, rows
+from tests.lake.rows import NOW
+
+MS = timedelta(milliseconds=1)
+EVERYTHING = {"lo": -(2**63), "hi": 2**63 - 1, "merged": 1, "denied": ["10.0.0.1"]}
+
+
+def fetches(**columns):
+    return {
+        "fetches": rows.table("fetches", **{"kind": ["page"] * len(next(iter(columns.values()))), **columns})
+    }
+
+
+def spaced(gap_ms, required_ms):
+    """Two requests to one host, the second `gap_ms` after the first one's end."""
+    return fetches(
+        host=["a.test", "a.test"],
+        attempt=[1, 2],
+        started_at=[NOW, NOW + 100 * MS + gap_ms * MS],
+        finished_at=[NOW + 100 * MS, NOW + 200 * MS + gap_ms * MS],
+        required_gap_ms=[0.0, required_ms],
+    )
+
+
+#: check -> rounds that break it once: for each round the rows of its tables
+BROKEN = {
+    "states": [{"seen": rows.seen([1], 1, state=["ELIGIBLE"])}],
+    "one-row-per-round": [{"seen": rows.seen([1, 1], 1)}],
+    "one-newest-row": [{"seen": rows.seen([1, 1, 2], 1)}],
+    "one-spelling-per-key": [
+        {"seen": rows.seen([1], 1)},
+        {"seen": rows.seen([1], 2, url=["http://other.test/"])},
+    ],
+    "politeness": [spaced(90, 100.0)],
+    "one-group-per-domain": [fetches(domain=["a.test", "a.test"], group=[1, 2], attempt=[1, 2])],
+    "one-fetch": [fetches(url_key=[1, 1], attempt=[1, 1])],
+    "planned-once": [{"frontier": rows.table("frontier", url_key=[1, 1], position=[0, 1], group=[0, 0])}],
+    "document-or-reason": [{"seen": rows.seen([1], 1, state=["FETCHED"], fetched_at=[NOW])}],
+    "one-document": [{"documents": rows.table("documents", document_key=[7, 7])}],
+    "one-body": [{"bodies": rows.table("bodies", body_hash=["b", "b"])}],
+    "document-kept": [{"seen": rows.seen([1], 1, state=["FETCHED"], document_key=[7])}],
+    "next-fetch-ahead": [
+        {"seen": rows.seen([1], 1, state=["FETCHED"], last_outcome=["OK"], next_fetch_at=[NOW])}
+    ],
+    "event-url": [{"outbox": rows.table("outbox", event_id=["e"], url_key=[9])}],
+    "one-event": [{"seen": rows.seen([0], 1), "outbox": rows.table("outbox", event_id=["e", "e"])}],
+    "links-known": [{"links": rows.table("links", target_key=[5], admitted=[True], round=[1])}],
+    "egress": [fetches(address=["10.0.0.1"])],
+    "fence-rises": [{"fence": 5}, {"fence": 4}],
+    "round-once": [{"number": 1}, {"number": 1}],
+}
+
+#: check -> rounds that come close and do not break it
+HOLDING = {
+    "one-newest-row": [{"seen": rows.seen([1, 2], 1)}, {"seen": rows.seen([1], 2)}],
+    "politeness": [spaced(98, 100.0)],
+    "one-fetch": [fetches(url_key=[1, 1], attempt=[1, 1], hop=[0, 1])],
+    "one-group-per-domain": [fetches(domain=["a.test", "b.test"], group=[1, 2], attempt=[1, 2])],
+    "document-or-reason": [
+        {"seen": rows.seen([1], 1, state=["FETCHED"], fetched_at=[NOW], reason=["unsupported_type"])}
+    ],
+    "document-kept": [{"seen": rows.seen([1], 1, state=["GONE"], document_key=[7])}],
+    "next-fetch-ahead": [
+        {"seen": rows.seen([1, 2], 1, state=["DISCOVERED", "GONE"], last_outcome=[None, "GONE"])}
+    ],
+    "links-known": [
+        {"links": rows.table("links", target_key=[5, 6], admitted=[False, True], round=[1, 2])},
+    ],
+    "egress": [fetches(address=["127.0.0.1"])],
+    "fence-rises": [{"fence": 5}, {"fence": 5}],
+    "planned-once": [{"frontier": rows.table("frontier", url_key=[None, None], position=[-1, -1])}],
+}
+
+
+def violations(root, name, given):
+    store = lakes.new(root)
+    for number, tables in enumerate(given, 1):
+        more = dict(tables)
+        lakes.commit_round(
+            store,
+            more.pop("number", number),
+            now=NOW,
+            committed_at=NOW + number * MS,
+            fence=more.pop("fence", 1),
+            **more,
+        )
+    with sql.connect(store, snapshot.latest(store), NOW) as reader:
+        name = f"check-{name}"
+        return reader.query(name, **{key: EVERYTHING[key] for key in sql.parameters(name)}).num_rows
+
+
+def test_every_check_has_a_case_that_breaks_it():
+    assert {name.removeprefix("check-") for name in sql.names("check-")} == set(BROKEN)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_check_finds_what_breaks_it(tmp_path, name):
+    assert 1 == violations(tmp_path, name, BROKEN[name])
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_a_check_says_nothing_where_it_holds(tmp_path, name):
+    assert 0 == violations(tmp_path, name, HOLDING[name])
+
+
+def test_a_file_out_of_order_is_found_and_a_foreign_one_is_not(tmp_path):
+    store = lakes.new(tmp_path)
+    lakes.commit_round(store, 1, seen=rows.seen([1, 5], 1))
+    for name in (runs.name(0, 2, 2), "part-0.parquet"):
+        files.write_work(store, f"seen/{name}", rows.seen([5, 1], 2))
+        bounds = '{"minValues": {"url_key": 2}, "maxValues": {"url_key": 9}}' if "run" in name else "{}"
+        entry = files.FileEntry(table="seen", path=name, size=1, rows=2, stats=bounds)
+        delta.commit(store, "seen", app="test", adds=[entry])
+    pinned = lakes.commit_round(store, 2)
+
+    assert [
+        "url_key does not ascend in row group 0",
+        "url_key spans 1 to 5 in row group 0, the log says 2 to 9",
+    ] == [fault["what"] for fault in checks.disordered(store, pinned)]
+
+
+def test_runs_that_claim_the_same_rounds_are_found(tmp_path):
+    store = lakes.new(tmp_path)
+    lakes.put(store, "seen", rows.seen([1], 3), file_name=runs.name(1, 1, 3))
+    lakes.put(store, "seen", rows.seen([2], 4), file_name=runs.name(0, 4, 4))
+    pinned = lakes.commit_round(store, 4)
+    assert [] == list(checks.overlapping(pinned))
+    lakes.put(store, "seen", rows.seen([3], 3), file_name=runs.name(0, 3, 3))
+    pinned = lakes.commit_round(store, 5)
+    [found] = checks.overlapping(pinned)
+    assert "seen" == found["table"]
