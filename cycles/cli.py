@@ -9,19 +9,18 @@ run, so that `--help` is instant. It decides nothing: each command is told to th
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final, NoReturn
 
 import click
 
 from crawl.errors import CheckFailed, CrawlError, UsageError
 from cycles.arguments import DURATION, HOST, TIME
+from cycles.interrupts import Terminated, tidy
 
 __all__ = ["command", "main"]
 
@@ -184,26 +183,15 @@ def run(
             progress.close()
 
 
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM: the same as Ctrl-C, but for its exit code."""
-
-
 @contextmanager
 def _resumable(root: str) -> Iterator[None]:
     """While a round runs, SIGTERM ends it as tidily as Ctrl-C, and who stops it is told how it goes on."""
-
-    def terminate(number: int, frame: FrameType | None) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # tidying up is under way; a second one changes nothing
-        raise _Terminated
-
-    before = signal.signal(signal.SIGTERM, terminate)
     try:
-        yield
+        with tidy():
+            yield
     except KeyboardInterrupt:
         _say(f"stopped; nothing is lost: `crawl run {root}` goes on where this stopped")
         raise
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @command.command()
@@ -367,7 +355,7 @@ def _ended() -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
         cause = error.__cause__ if isinstance(error, click.Abort) else error
-        return TERMINATED if isinstance(cause, _Terminated) else INTERRUPTED
+        return TERMINATED if isinstance(cause, Terminated) else INTERRUPTED
     except BrokenPipeError:  # `crawl sql … | head`: whoever read has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere
         return 1

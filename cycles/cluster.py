@@ -11,12 +11,13 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import dask
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
 
 from crawl.errors import ClusterError
+from cycles.interrupts import postponed
 from cycles.options import default_workers
 
 __all__ = ["FETCH", "Client", "cluster", "slots"]
@@ -84,25 +85,30 @@ def _hush() -> None:
 
 @contextmanager
 def _local(workers: int) -> Iterator[Client]:
-    with dask.config.set(_LOCAL), warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # Dask's own remarks on ports and diagnostics are not the user's concern
-        try:
-            own = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=2,
-                processes=True,
-                dashboard_address=None,
-                # any free port of loopback: two crawls on one machine shall not fight over Dask's default one
-                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-                silence_logs=logging.CRITICAL,
-            )
-        except (OSError, TimeoutError, RuntimeError) as exc:
-            raise ClusterError(f"cannot start workers on this machine: {exc}") from exc
-        with own, Client(own, set_as_default=False) as client:
-            _ready(client, "the local cluster")
-            yield client
+    with dask.config.set(_LOCAL), warnings.catch_warnings(), ExitStack() as stack:
+        # Dask's own remarks on ports and diagnostics are not the user's concern
+        warnings.simplefilter("ignore")
+        with postponed():  # one that is interrupted while it starts would leave processes behind
+            client = stack.enter_context(_started(workers, stack))
+        _ready(client, "the local cluster")
+        yield client
+
+
+def _started(workers: int, stack: ExitStack) -> Client:
+    """A client of our own cluster, which ends with the stack. Raises ClusterError."""
+    try:
+        own = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=2,
+            processes=True,
+            dashboard_address=None,
+            # any free port of loopback: two crawls on one machine shall not fight over Dask's default one
+            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+            silence_logs=logging.CRITICAL,
+        )
+        return Client(stack.enter_context(own), set_as_default=False)
+    except (OSError, TimeoutError, RuntimeError) as exc:
+        raise ClusterError(f"cannot start workers on this machine: {exc}") from exc
 
 
 def _ready(client: Client, name: str) -> None:

@@ -52,9 +52,7 @@ def test_who_held_what_back_and_why_stays_on_record(lake: Lake) -> None:
     pausing.resume(lake, "d1.test", who="you", now=NOW + HOUR)
     with reading.reader(lake.store, NOW) as reader:
         words = reader.ask("FROM suppressions ORDER BY withdrawn_at NULLS FIRST").table().to_pylist()
-        deeds = (
-            reader.ask("SELECT * FROM audit ORDER BY action").table().to_pylist()
-        )
+        deeds = reader.ask("SELECT * FROM audit ORDER BY action").table().to_pylist()
     assert [("me", None), ("you", NOW + HOUR)] == [(w["requested_by"], w["withdrawn_at"]) for w in words]
     assert ["asked", "asked"] == [w["reason"] for w in words]
     assert [

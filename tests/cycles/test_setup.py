@@ -1,4 +1,4 @@
-"""A lake is made once, whole or not at all, and opened with its settings; public hosts want a name and contact."""
+"""A lake is made once, whole or not at all, and opened with its settings; public hosts want a name."""
 
 from __future__ import annotations
 

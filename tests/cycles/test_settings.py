@@ -1,0 +1,80 @@
+"""`crawl config`: shown, explained, set, and noted who set it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from crawl.errors import NoSuchLake, SettingsError
+from cycles import settings
+from cycles.setup import open_lake
+from lake import delta, files
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def test_all_settings_are_shown_with_where_they_come_from(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRAWL_ROUND__WINDOW", "3m")
+    settings.change(str(place), "politeness.min_delay", "20ms", NOW)
+    found = json.loads(settings.shown(str(place), "json"))
+    assert {"value": "20ms", "from": "file"} == found["politeness.min_delay"]
+    assert {"value": "3m", "from": "environment"} == found["round.window"]
+    assert {"value": "default", "from": "default"}.keys() == found["politeness.factor"].keys()
+    assert "politeness.min_delay" in settings.shown(str(place), "text")
+
+
+def test_a_key_is_set_and_says_what_it_is_now(place: Path) -> None:
+    assert 'politeness.min_delay = "20ms"' == settings.change(str(place), "politeness.min_delay", "20ms", NOW)
+    assert 0.02 == open_lake(str(place), {}).settings.politeness.min_delay.total_seconds()
+    assert "# required before any public host is asked" in (place / "crawl.toml").read_text()
+
+
+def test_a_key_that_the_environment_overrides_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAWL_ROUND__WINDOW", "3m")
+    assert "from the environment" in settings.change(str(place), "round.window", "1m", NOW)
+
+
+def test_what_does_not_fit_changes_nothing(place: Path) -> None:
+    before = (place / "crawl.toml").read_bytes()
+    with pytest.raises(SettingsError):
+        settings.change(str(place), "round.window", "soon", NOW)
+    assert before == (place / "crawl.toml").read_bytes()
+    assert [] == delta.files(open_lake(str(place), {}).store, "audit")
+
+
+def test_who_set_what_is_noted(place: Path) -> None:
+    settings.change(str(place), "agent.name", "bot", NOW)
+    store = open_lake(str(place), {}).store
+    row = files.read(store, delta.files(store, "audit")[0]).to_pylist()[0]
+    assert (NOW, "config set", "agent.name", "bot") == (
+        row["at"],
+        row["action"],
+        row["subject"],
+        row["detail"],
+    )
+
+
+def test_a_mistake_in_the_file_can_be_seen_and_one_key_explained(place: Path) -> None:
+    (place / "crawl.toml").write_text("[rund]\n")
+    with pytest.raises(SettingsError, match="round"):
+        settings.shown(str(place), "text")
+    assert "how long a round may fetch" in settings.explained(str(place), "round.window")
+
+
+def test_without_a_key_all_are_explained(place: Path) -> None:
+    text = settings.explained(str(place), None)
+    assert "agent.name: " in text
+    assert "storage.target_bytes: " in text
+
+
+def test_there_must_be_a_lake(tmp_path: Path) -> None:
+    with pytest.raises(NoSuchLake):
+        settings.shown(str(tmp_path), "text")
+    with pytest.raises(NoSuchLake):
+        settings.change(str(tmp_path), "agent.name", "x", NOW)
+    assert [] == list(tmp_path.iterdir())

@@ -1,0 +1,128 @@
+"""How a lake stands, in keys that outside programs may rely on."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from cycles import pausing, seeding, status
+from cycles.holder import Heartbeat, Lock, Who
+from cycles.output import to_json
+from cycles.setup import Lake
+from lake import rounds
+from tests.lake import lakes, rows
+
+NOW = rows.NOW
+HOUR = timedelta(hours=1)
+
+
+def grown(lake: Lake) -> None:
+    lakes.commit_round(
+        lake.store,
+        1,
+        seen=rows.seen(
+            [1, 2, 3, 4],
+            1,
+            state=["DISCOVERED", "FETCHED", "GONE", "FETCHED"],
+            next_fetch_at=[NOW - HOUR, NOW + HOUR, NOW, NOW],
+            eligible_since=[NOW - HOUR, NOW, NOW, NOW],
+        ),
+        hosts=rows.table("hosts", host_key=[1, 2], host=["d1.test", "d2.test"], circuit=["closed", "open"]),
+        links=rows.table("links", target_key=[1, 9], admitted=[True, False], round=[1, 1]),
+    )
+
+
+def test_the_keys_are_those_that_are_promised(lake: Lake) -> None:
+    assert list(status.KEYS) == list(status.overview(lake, NOW))
+    grown(lake)
+    assert list(status.KEYS) == list(json.loads(to_json(status.overview(lake, NOW))))
+
+
+def test_an_empty_lake_has_nothing_due_and_no_driver(lake: Lake) -> None:
+    found = status.overview(lake, NOW)
+    assert (0, None, None, {}) == (found["round"], found["open_round"], found["holder"], found["states"])
+    assert 0 == found["urls"]["due"]
+    assert "no round yet" in status.told(found)
+    assert "next due  never" in status.told(found)
+
+
+def test_urls_are_counted_by_state_and_by_what_is_due(lake: Lake) -> None:
+    grown(lake)
+    found = status.overview(lake, NOW)
+    assert {"DISCOVERED": 1, "FETCHED": 2, "GONE": 1} == found["states"]
+    urls = found["urls"]
+    assert (4, 2, 2, 1) == (urls["known"], urls["due"], urls["due_hosts"], urls["never_fetched"])
+    assert NOW - HOUR == urls["oldest_eligible"] == urls["next_due"]
+    assert 1 == found["hosts"]["circuit_open"]
+    told = status.told(found)
+    assert "4 known · 1 DISCOVERED · 2 FETCHED · 1 GONE" in told
+    assert "2 on 2 hosts, the oldest since 2026-03-01 11:00:00" in told
+
+
+def test_due_is_judged_at_the_time_asked_for(lake: Lake) -> None:
+    grown(lake)
+    assert 3 == status.overview(lake, NOW + HOUR)["urls"]["due"]
+    assert 0 == status.overview(lake, NOW - 2 * HOUR)["urls"]["due"]
+
+
+def test_seeds_links_and_pauses_that_wait_are_told(lake: Lake) -> None:
+    grown(lake)
+    seeding.add(
+        lake,
+        ["https://new.test/", "https://new.test/", "nonsense"],
+        None,
+        priority="high",
+        who="me",
+        now=NOW,
+        tell=lambda _: None,
+    )
+    pausing.pause(lake, "d1.test", reason="why", who="me", now=NOW)
+    found = status.overview(lake, NOW)
+    assert {"seeds": 1, "links": 1, "link_rounds": 1} == found["waiting"]
+    assert ["d1.test"] == [row["pattern"] for row in found["paused"]]
+    assert 1 == found["urls"]["paused"]
+    assert "1 seeds · 1 links" in status.told(found)
+    assert "paused    d1.test" in status.told(found)
+
+
+def test_the_last_rounds_are_listed_newest_first(lake: Lake) -> None:
+    for number in (1, 2, 3):
+        lakes.commit_round(lake.store, number, now=NOW + number * HOUR)
+    found = status.overview(lake, NOW)
+    assert [3, 2, 1] == [row["round"] for row in found["rounds"]]
+    assert {} == found["rounds"][0]["counts"]
+    assert 3 == found["round"]
+
+
+def state(lake: Lake) -> Any:
+    return (status.overview(lake, NOW)["holder"] or {}).get("state")
+
+
+def test_the_driver_is_running_released_or_gone(lake: Lake) -> None:
+    lock = Lock.take()
+    heart = Heartbeat(lake.store, Who.me(lock), lake.settings.fetching.lease)
+    heart.start()
+    rounds.take_fence(lake.store, Who.me(lock).plain())
+    found = status.overview(lake, NOW)["holder"]
+    assert (1, os.getpid(), "running") == (found["fence"], found["pid"], found["state"])
+    assert f"process {os.getpid()} on" in status.told(status.overview(lake, NOW))
+    heart.release()
+    assert "released" == state(lake)
+    heart._write("running")  # as if it had died before it could say goodbye
+    os.close(lock._file)
+    assert "gone" == state(lake)
+    lock.path.unlink()
+
+
+def test_a_driver_that_stands_still_is_silent(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = Lock.take()
+    heart = Heartbeat(lake.store, Who.me(lock), lake.settings.fetching.lease)
+    monkeypatch.setattr("cycles.holder.boottime", lambda: 1.0)
+    heart._write("running")
+    rounds.take_fence(lake.store, Who.me(lock).plain())
+    assert "silent" == state(lake)
+    lock.drop()

@@ -1,0 +1,170 @@
+"""A story in words says what the facts say."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from crawl.policy import Scope, Settings
+from cycles import seeding, story
+from cycles.explain import explain
+from cycles.setup import Lake
+from tests.cycles import test_explain as facts
+from tests.lake import lakes, rows
+
+NOW, DAY, URL = facts.NOW, facts.DAY, facts.URL
+
+
+def told(lake: Lake, now: Any = NOW) -> str:
+    return story.told(explain(lake, URL, now))
+
+
+def fetched(lake: Lake, **columns: Any) -> pa.Table:
+    given = {
+        "state": "FETCHED",
+        "last_outcome": "OK",
+        "http_status": 200,
+        "last_checked_at": NOW,
+        "next_fetch_at": NOW + 7 * DAY,
+        "interval_s": 604800.0,
+        "crawl_count": 1,
+        "tier": "high",
+        "score": 0.61,
+        **columns,
+    }
+    return facts.known(lake, columns.pop("round", 2), **{k: v for k, v in given.items() if k != "round"})
+
+
+def test_a_url_that_was_cut_is_told_by_how_much(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, now=NOW, seen=facts.known(lake, 1, score=0.4, next_fetch_at=NOW))
+    lakes.commit_round(lake.store, 2, now=NOW + DAY, frontier=facts.cut(2, "host_capacity", 0.65))
+    text = told(lake)
+    assert "left out (host_capacity: its host's clock allows no more requests in the window), with 10" in text
+    assert "its score 0.400 was 0.250 below the cut-off 0.650" in text
+    assert "never fetched, as soon as a plan has room for it" in text
+
+
+def test_a_url_that_reached_the_cut_off_was_outrun(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, now=NOW, seen=facts.known(lake, 1, score=0.65, next_fetch_at=NOW))
+    lakes.commit_round(lake.store, 2, now=NOW + DAY, frontier=facts.cut(2, "host_capacity", 0.65))
+    assert "reached the cut-off 0.650, but others came before it" in told(lake)
+
+
+def test_each_request_is_told_with_its_phases(lake: Lake) -> None:
+    request = facts.asked(lake, 2).to_pylist()[0]
+    request |= {
+        "status": 200,
+        "required_gap_ms": 1000.0,
+        "gap_rule": "floor",
+        "dns_ms": 1.0,
+        "connect_ms": 2.0,
+        "first_byte_ms": 30.0,
+        "total_ms": 44.4,
+        "address": "127.1.2.3",
+        "wire_bytes": 12_345,
+        "robots_version": "abc",
+        "request_validators": "If-None-Match: x",
+        "conn_reused": True,
+    }
+    lakes.commit_round(lake.store, 1, now=NOW, seen=facts.known(lake, 1, next_fetch_at=NOW))
+    lakes.commit_round(
+        lake.store,
+        2,
+        now=NOW + DAY,
+        frontier=facts.planned(lake, 2),
+        fetches=rows.table("fetches", **{name: [value] for name, value in request.items()}),
+        seen=fetched(lake),
+    )
+    text = told(lake)
+    assert f"GET {URL} → 200 OK" in text
+    assert (
+        "gap 1,000 ms (floor); dns 1.0 ms, connect 2.0 ms, first byte 30.0 ms, in all 44.4 ms,"
+        " kept connection, conditional; 12,345 bytes from 127.1.2.3; allowed by robots abc"
+    ) in text
+    assert "planned as high (never fetched), score 0.600, group 0 position 4, to start after 1.5 s" in text
+    assert "; OK → FETCHED" in text
+
+
+def test_when_it_is_due_again_and_why(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, now=NOW, seen=fetched(lake, round=1))
+    assert "due 2026-03-08 12:00:00: 7 d after the first answer" in told(lake)
+    changed = {"interval_s": 302400.0, "last_changed_at": NOW, "crawl_count": 2, "change_count": 1}
+    lakes.commit_round(lake.store, 2, now=NOW, seen=fetched(lake, **changed))
+    assert "3 d 12 h after the last check (7 d before; it had changed)" in told(lake)
+    assert "due since" in told(lake, NOW + 8 * DAY)
+
+
+def test_a_failure_is_told_with_the_attempt_that_follows(lake: Lake) -> None:
+    failed = {
+        "state": "FAILED_RETRYABLE",
+        "last_outcome": "TIMEOUT",
+        "attempts": 2,
+        "last_error": "15 s idle",
+    }
+    lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1, **failed))
+    text = told(lake)
+    assert "attempt 3 after TIMEOUT" in text
+    assert "last outcome TIMEOUT, HTTP 200: 15 s idle" in text
+
+
+@pytest.mark.parametrize("state", ["GONE", "TERMINAL"])
+def test_what_has_ended_is_not_asked_again(lake: Lake, state: str) -> None:
+    lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1, state=state, reason="not_found"))
+    assert f"never again: {state}, not_found" in told(lake)
+
+
+def test_rounds_that_passed_it_by_are_told_together(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, now=NOW, seen=fetched(lake, round=1))
+    for number in range(2, 6):
+        lakes.commit_round(lake.store, number, now=NOW + (number - 1) * DAY)
+    assert "rounds 2 to 5: not due before 2026-03-08 12:00:00" in told(lake)
+
+
+def test_an_unknown_url_is_told_as_not_discovered(lake: Lake) -> None:
+    text = told(lake)
+    assert "This URL is not known." in text
+    assert "Not discovered: it was never given as a seed" in text
+    assert "No URL of its host a.test was ever asked." in text
+
+
+def test_an_unknown_url_that_scope_rejects_is_told_with_the_page_that_links_to_it(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, links=facts.link(lake, 1, admitted=False))
+    text = story.told(explain(Lake(lake.store, Settings(scope=Scope(domains=("b.test",)))), URL, NOW))
+    assert "Rejected by scope (scope_host): its host is outside [scope] domains and hosts." in text
+    assert "links to it as 'the page' (round 1, by a, depth 1)" in text
+
+
+def test_an_unknown_url_whose_link_waits_is_told_so(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, links=facts.link(lake, 1))
+    assert "The link waits to be merged." in told(lake)
+
+
+def test_a_link_that_was_out_of_scope_when_found_is_told_so(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, links=facts.link(lake, 1, admitted=False))
+    assert "Then it was out of scope; the settings have changed since." in told(lake)
+
+
+def test_a_seed_that_waits_is_told_with_who_gave_it(lake: Lake) -> None:
+    seeding.add(lake, [URL], None, priority="high", who="me@here", now=NOW, tell=lambda _: None)
+    assert "given as a seed by me@here on 2026-03-01 12:00:00: the next round takes it in" in told(lake)
+
+
+def test_a_strangers_text_steers_no_terminal(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1, last_error="\x1b[2J"))
+    assert "\x1b" not in told(lake)
+
+
+@pytest.mark.parametrize(
+    ("length", "words"),
+    [
+        (timedelta(0), "0 s"),
+        (timedelta(seconds=59), "59 s"),
+        (timedelta(hours=36), "1 d 12 h"),
+        (timedelta(days=90, minutes=5, seconds=3), "90 d 5 min"),
+    ],
+)
+def test_a_length_of_time_has_two_units(length: timedelta, words: str) -> None:
+    assert words == story._interval(length.total_seconds())
