@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CLUSTER", "ROOT", "CommandFailed", "Memory", "Usage", "cycles_command", "run"]
+__all__ = ["CLUSTER", "ROOT", "CommandFailed", "Process", "Usage", "cycles_command", "run"]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 #: a program that starts the product's cluster and ends it: what starting costs
@@ -45,12 +45,13 @@ class CommandFailed(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """Peak memory of one process."""
+class Process:
+    """One process, as it was last seen: peak memory, and CPU up to then."""
 
     pid: int
     name: str
     peak_bytes: int
+    cpu_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class Usage:
 
     cpu_s: float
     wall_s: float
-    processes: tuple[Memory, ...]
+    processes: tuple[Process, ...]
     output: str
 
     @property
@@ -84,7 +85,7 @@ def run(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Usa
         cwd=ROOT,
         env=env,
     )
-    peaks: dict[int, Memory] = {}
+    peaks: dict[int, Process] = {}
     done = threading.Event()
     watcher = threading.Thread(target=_watch, args=(wrapper.pid, peaks, done.wait), daemon=True)
     watcher.start()
@@ -101,18 +102,24 @@ def run(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Usa
     return Usage(cpu_s=cost["cpu_s"], wall_s=cost["wall_s"], processes=tuple(peaks.values()), output=output)
 
 
-def _watch(root: int, peaks: dict[int, Memory], wait: Callable[[float], bool]) -> None:
+def _watch(root: int, peaks: dict[int, Process], wait: Callable[[float], bool]) -> None:
+    tick = os.sysconf("SC_CLK_TCK")
     while not wait(_LOOK_S):
         for pid in _below(root):
             try:
                 status = Path(f"/proc/{pid}/status").read_text()
+                stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
             except OSError:
                 continue  # it ended between two looks
             line = next((line for line in status.splitlines() if line.startswith("VmHWM:")), None)
             if line is not None:
-                peak = int(line.split()[1]) * 1024
-                peaks[pid] = Memory(pid=pid, name=_name(words), peak_bytes=peak)
+                peaks[pid] = Process(
+                    pid=pid,
+                    name=_name(words),
+                    peak_bytes=int(line.split()[1]) * 1024,
+                    cpu_s=(int(stat[11]) + int(stat[12])) / tick,  # user and system (proc(5))
+                )
 
 
 def _name(words: Sequence[str]) -> str:

@@ -28,11 +28,7 @@ __all__ = ["NOTHING_RETIRED", "Held", "hold", "retiring", "suspects"]
 
 #: what `retiring` gives where no page would be retired
 NOTHING_RETIRED: Final = pa.table(
-    {
-        "host": pa.array([], pa.string()),
-        "count": pa.array([], pa.int64()),
-        "example": pa.array([], pa.string()),
-    }
+    {"host": pa.nulls(0, pa.string()), "count": pa.nulls(0, pa.int64()), "example": pa.nulls(0, pa.string())}
 )
 
 

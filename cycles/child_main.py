@@ -19,6 +19,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
 from typing import Any, Final
 
 import pyarrow as pa
@@ -109,7 +110,20 @@ def _limit_memory(more: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
+class _NoPandas(MetaPathFinder):
+    """Arrow imports pandas at the first list it is given, only to ask whether that is one of pandas' own.
+
+    Nothing here is: without it each parse process saves 0.15 s and 40 MB.
+    """
+
+    def find_spec(self, fullname: str, path: object, target: object = None, /) -> None:
+        """Told of every import that is not done yet."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("a parse process does without pandas", name=fullname)
+
+
 if __name__ == "__main__":
+    sys.meta_path.insert(0, _NoPandas())
     main()
     sys.stderr.flush()
     os._exit(0)  # no thread of a library may hold up the end
