@@ -24,7 +24,7 @@ def failed(lake: Lake) -> list[str]:
 
 def test_an_empty_lake_holds_every_check(lake: Lake) -> None:
     found = findings(lake)
-    assert len(sql.names("check-")) + 3 == len(found)
+    assert len(sql.names("check-")) + 5 == len(found)
     assert all("?" in finding.question for finding in found.values())
     assert [] == failed(lake)
 
@@ -105,4 +105,6 @@ def test_an_older_round_is_checked_as_it_was(lake: Lake) -> None:
 
 def test_every_check_is_named_by_its_file(lake: Lake) -> None:
     names = {name.removeprefix("check-") for name in sql.names("check-")}
-    assert names | {"file-present", "file-footers", "file-statistics"} == set(findings(lake))
+    assert names | {"file-present", "file-footers", "file-statistics", "file-ordered", "file-apart"} == set(
+        findings(lake)
+    )

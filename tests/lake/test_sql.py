@@ -366,3 +366,22 @@ def test_delta_log_and_sql_count_the_same_rows(lake):
     lakes.commit_round(lake, 1, seen=[rows.seen([1, 2], 1), rows.seen([3], 1)])
     with reader(lake) as r:
         assert sum(entry.rows for entry in delta.files(lake, "seen")) == r.ask("FROM seen").table().num_rows
+
+
+def test_a_lake_on_s3_is_read_as_one_in_a_folder(s3_lake):
+    store = lakes.new(s3_lake)
+    store.write("identity.json", b'{"secret": "c0ffee"}')
+    lakes.commit_round(
+        store, 1, seen=rows.seen([1, 2], 1), fetches=rows.table("fetches", url_key=[1], round=[1])
+    )
+    lakes.commit_round(store, 2, seen=rows.seen([2], 2, state=["GONE"]))
+    with reader(store) as r:
+        assert [1] == r.due()["url_key"].to_pylist()
+        found = r.ask("SELECT url_key, day FROM fetches").table().to_pylist()
+        assert [{"url_key": 1, "day": rows.DAY}] == found
+        with pytest.raises(UsageError):
+            r.ask(f"SELECT * FROM read_text('{store.url('identity.json')}')").table()
+        with pytest.raises(UsageError):
+            r.ask(f"COPY (SELECT 1) TO '{store.url('x.csv')}'").table()
+    with reader(store, at=1) as r:
+        assert [1, 2] == r.due()["url_key"].to_pylist()

@@ -412,3 +412,13 @@ def test_a_rewrite_without_its_inputs_is_a_conflict(lake):
     gone = files.FileEntry(table="seen", path="gone.parquet", size=1, rows=1)
     with pytest.raises(Conflict):
         vacuum.rewrite(lake, take(lake), "seen", removes=[gone])
+
+
+def test_upkeep_on_s3_merges_vacuums_and_leaves_kept_rounds_whole(s3_lake):
+    store = lakes.new(s3_lake)
+    for number in range(1, 6):
+        lakes.commit_round(store, number, seen=rows.seen([0, number], number))
+        upkept(store, keep=Retention(keep_versions=2))
+    for kept in (4, 5):
+        assert [(kept + 1,)] == asked(store, "SELECT count(*) FROM urls", at=kept)
+    assert len([stat for stat in store.list("seen") if stat.path.endswith(".parquet")]) < 5
