@@ -445,3 +445,26 @@ def test_a_round_that_is_stopped_says_how_it_goes_on(
     found = json.loads(crawl("status", place, "--format", "json").stdout)
     assert "fetch" == found["open_round"]["stage"]
     assert "released" == found["holder"]["state"]
+
+
+# --- the same on S3 ----------------------------------------------------------------------------------------
+
+
+def test_commands_do_the_same_on_s3(s3_lake: str) -> None:
+    assert 0 == crawl("init", s3_lake).exit_code
+    assert 2 == crawl("init", s3_lake).exit_code
+    assert "accepted 1" in crawl("seed", s3_lake, "https://a.test/").stdout
+    assert 'agent.name = "bot"' in crawl("config", s3_lake, "set", "agent.name", "bot").stdout
+    assert "a.test is paused\n" == crawl("pause", s3_lake, "a.test").stdout
+    found = json.loads(crawl("status", s3_lake, "--format", "json").stdout)
+    assert (1, ["a.test"]) == (found["waiting"]["seeds"], [row["pattern"] for row in found["paused"]])
+    rows_of = json.loads(crawl("sql", s3_lake, "SELECT url FROM seeds", "--format", "json").stdout)
+    assert [{"url": "https://a.test/"}] == rows_of
+    checked = crawl("check", s3_lake)
+    assert 0 == checked.exit_code, checked.output
+
+
+def test_a_bucket_that_is_not_there_ends_in_4(s3_lake: str) -> None:
+    done = crawl("init", "s3://no-such-bucket-here/lake")
+    assert 4 == done.exit_code, done.output
+    assert "no-such-bucket-here" in done.stderr
