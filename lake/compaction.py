@@ -27,7 +27,18 @@ from lake.runs import Name, Run
 from lake.store import Store
 from lake.tables import SPECS
 
-__all__ = ["RANGE_ROWS", "Merge", "gather", "is_gathered", "loose", "merge", "tiers", "write_all"]
+__all__ = [
+    "RANGE_ROWS",
+    "Merge",
+    "gathered_name",
+    "is_gathered",
+    "loose",
+    "merge",
+    "row_groups",
+    "tiers",
+    "unite",
+    "write_all",
+]
 
 #: whole rows a merge holds at once: about 32 MB of `seen`, several times over while they are sorted and
 #: written
@@ -154,7 +165,7 @@ def _first_stored(rows: pa.Table) -> pa.Table:
 
 
 def is_gathered(entry: FileEntry) -> bool:
-    """Was this file written by `gather`? It is not gathered again."""
+    """Was this file written by `unite`? It is not gathered again."""
     return entry.name.startswith(_GATHERED)
 
 
@@ -175,7 +186,7 @@ def loose(entries: Sequence[FileEntry], today: date) -> list[list[FileEntry]]:
     return found
 
 
-def gather(store: Store, inputs: Sequence[FileEntry], target_bytes: int) -> list[FileEntry]:
+def unite(store: Store, inputs: Sequence[FileEntry], target_bytes: int) -> list[FileEntry]:
     """Write the rows of some files of one table and day into as few as may be; a text only once."""
     table = inputs[0].table
     sort = SPECS[table].sort

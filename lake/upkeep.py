@@ -138,7 +138,7 @@ def _gather(work: _Work, table: str, newest: Mapping[str, Any]) -> None:
         groups = compaction.loose(entries, today)
         if not groups:
             return None
-        return groups[0], lambda: compaction.gather(work.store, groups[0], work.storage.target_bytes)
+        return groups[0], lambda: compaction.unite(work.store, groups[0], work.storage.target_bytes)
 
     while gone := work.change(table, plan):
         work.merged[table] = work.merged.get(table, 0) + gone

@@ -189,7 +189,7 @@ def test_gathering_keeps_every_row_in_the_tables_order(tmp_path, table, first, s
     given_rows = [rows.table(table, **one) for one in (first, second)]
     inputs = [files.write(store, table, one) for one in given_rows]
 
-    [out] = compaction.gather(store, inputs, BIG)
+    [out] = compaction.unite(store, inputs, BIG)
 
     column = next(iter(first))
     assert compaction.is_gathered(out)
@@ -207,7 +207,7 @@ def test_gathering_stores_a_text_once_as_it_was_first_stored(tmp_path):
             store, "documents", rows.table("documents", document_key=[7], round=[1], title=["first"])
         ),
     ]
-    [out] = compaction.gather(store, inputs, BIG)
+    [out] = compaction.unite(store, inputs, BIG)
     assert [(1, "a"), (7, "first")] == list(
         zip(*(files.read(store, out)[c].to_pylist() for c in ("document_key", "title")), strict=True)
     )
