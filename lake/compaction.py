@@ -170,9 +170,9 @@ def is_gathered(entry: FileEntry) -> bool:
 
 
 def loose(entries: Sequence[FileEntry], today: date) -> list[list[FileEntry]]:
-    """Files worth gathering, by day:
+    """Files worth gathering, by day.
 
-    those of a day before `today`; of today, or without days, when they are many.
+    Of a day before `today` two are enough; of today, or of a table without days, it takes many.
     """
     by_day: dict[str, list[FileEntry]] = {}
     for entry in entries:

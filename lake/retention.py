@@ -1,9 +1,9 @@
 """Retention: which rows are old enough to go, and the files without them.
 
-A row's age counts from its last confirmation. Requests, plans, rejects, labels and delivered events go by
-whole days. A text stays while a live URL has it; a body while a URL that has it was checked lately; a
-page's links while the page is live and was not parsed anew. Links not merged yet stay; so do events not
-delivered, once there is a relay.
+A row's age counts from its last confirmation. Requests, plans, rejects, labels, delivered events and
+entries of `rounds` go by whole files. A text stays while a live URL has it; a body while a URL that has
+it was checked lately; a page's links while the page is live and was not parsed anew. Links not merged yet
+stay; so do events not delivered, once there is a relay.
 
 What always holds: a file is rewritten only where a fifth of its rows may go, so that rows which stay are
 not copied day after day; memory is bounded by a row group and the keys that may go. Nothing here is
@@ -51,6 +51,7 @@ class Limits:
     """How far retention may go, beside the ages of `Retention`."""
 
     now: datetime  # planning time
+    round: int  # the newest
     merged_through: int  # links of later rounds stay
     delivered_through: int | None  # events of later rounds stay; None: nobody delivers any
 
@@ -78,6 +79,9 @@ def changes(
             old = [file for file in old if _last_round(file) <= limits.delivered_through]
         if old:
             yield Change(table, tuple(old))
+    ended = [file for file in entries["rounds"] if _ended(file, keep, limits)]
+    if ended:
+        yield Change("rounds", tuple(ended))
     for table, judges in _judges(reader, keep, limits).items():
         change = _thinned(store, table, entries[table], judges, target_bytes)
         if change.removes:
@@ -194,6 +198,13 @@ def _before(now: datetime, age: timedelta) -> date:
 
 def _day(file: FileEntry) -> date:
     return date.fromisoformat(file.partition["day"])
+
+
+def _ended(file: FileEntry, keep: Retention, limits: Limits) -> bool:
+    """Does a file of `rounds` tell only of rounds that are old, and long out of those that stay readable?"""
+    span = file.bounds("committed_at")
+    old = span is not None and datetime.fromisoformat(str(span[1])) < limits.now - keep.rounds
+    return old and _last_round(file) <= limits.round - keep.keep_versions
 
 
 def _last_round(file: FileEntry) -> int:

@@ -159,6 +159,7 @@ def _retain(work: _Work, newest: Mapping[str, Any], keep: Retention) -> str | No
     shown = snapshot.Snapshot(store, snapshot.heads(store), newest["round"]).load()
     limits = retention.Limits(
         now=newest["now"],
+        round=newest["round"],
         merged_through=int(_counts(newest).get("links_merged_through", 0)),
         delivered_through=delta.app_version(store, "outbox", RELAY) or None,
     )

@@ -111,3 +111,11 @@ def test_events_wait_for_a_relay_once_there_is_one(lake):
     upkept(lake, storage=ROOMY)
 
     assert [("2",)] == asked(lake, "SELECT event_id FROM outbox")
+
+
+def test_entries_of_rounds_go_after_a_year_but_never_those_that_stay_readable(lake):
+    for number, age in ((1, 500), (2, 400), (3, 390), (4, 1)):
+        lakes.commit_round(lake, number, now=NOW - age * DAYS, seen=rows.seen([number], number))
+    upkept(lake, storage=ROOMY, keep=Retention(keep_versions=2))
+    assert [(3,), (4,)] == asked(lake, "SELECT DISTINCT round FROM rounds ORDER BY 1")
+    assert [(3,)] == asked(lake, "SELECT count(*) FROM urls", at=3)
