@@ -18,6 +18,7 @@ from crawl.keys import Keyer
 from crawl.policy import Settings
 from crawl.schema import TABLES
 from cycles.config import policy_version, to_json
+from cycles.round import hold
 from lake import delta, files, identity, rounds, runs
 from lake.entries import FileEntry
 from lake.store import connect
@@ -49,22 +50,21 @@ def fill(root: str, known: int, count: int = 10) -> None:
     create_all(store)
     settings = Settings()
     _outside(root, Keyer(secret))
-    fence = rounds.take_fence(store, {"host": "benchmark", "pid": "0"})
     each = known // count
-    for number in range(1, count + 1):
-        now = NOW - timedelta(days=count + 1 - number)
-        listing = list(_round(root, Keyer(secret), number, now, each))
-        row = {
-            "opened_at": now,
-            "driver": "benchmark",
-            "now": now,
-            "window_s": 600.0,
-            "settings": to_json(settings),
-            "policy_version": policy_version(settings),
-            "counts": {"links_merged_through": number},
-        }
-        sealed = rounds.seal(store, fence, number, listing, (), row)
-        rounds.roll_forward(store, sealed, now)
+    with hold(store, settings.fetching.lease, print) as (fence, who):
+        for number in range(1, count + 1):
+            now = NOW - timedelta(days=count + 1 - number)
+            listing = list(_round(root, Keyer(secret), number, now, each))
+            row = {
+                "opened_at": now,
+                "driver": str(who),
+                "now": now,
+                "window_s": 600.0,
+                "settings": to_json(settings),
+                "policy_version": policy_version(settings),
+                "counts": {"links_merged_through": number},
+            }
+            rounds.roll_forward(store, rounds.seal(store, fence, number, listing, (), row), now)
 
 
 def _rows(table: str, count: int, **columns: Column) -> pa.Table:

@@ -1,8 +1,7 @@
-"""A round with nothing to do over a million known URLs, every table filled: seconds beyond starting the
-cluster.
+"""A round with nothing to do over a million known URLs, every table filled: seconds from start to end.
 
-The start of the cluster is timed apart, with the product's own code: imports, workers up and ready, and
-down again.
+Such a round starts no cluster, so the whole command counts, imports included; the start of a cluster is shown
+beside it, for what a round with work adds.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def main(*, known: int = 1_000_000, repetitions: int = 5) -> bool:
             now = NOW.replace(hour=i)
             rounds.append(run(cycles_command("run", str(lake), "--now", now.isoformat())))
     lines = []
-    for name, usages in (("crawl run, nothing due", rounds), ("cluster up and down", starts)):
+    for name, usages in (("crawl run, nothing due", rounds), ("a cluster up and down", starts)):
         walls = [usage.wall_s for usage in usages]
         lines.append(
             (
@@ -47,13 +46,13 @@ def main(*, known: int = 1_000_000, repetitions: int = 5) -> bool:
                 f"{max(usage.peak_bytes for usage in usages) / 2**20:.0f}",
             )
         )
-    beyond = statistics.median(u.wall_s for u in rounds) - statistics.median(u.wall_s for u in starts)
-    lines.append(("beyond the cluster", f"{beyond:.2f}", "", "", ""))
     show(
         f"A round with nothing to do over {known:,} known URLs, median of {repetitions}",
         ("", "wall s", "least-most", "CPU s", "peak MiB"),
         lines,
     )
-    reached = beyond < _BAR_S
-    print(f"Bar: under {_BAR_S:.0f} s beyond starting the cluster: {'reached' if reached else 'MISSED'}.")
+    reached = statistics.median(usage.wall_s for usage in rounds) < _BAR_S
+    print(
+        f"Bar: under {_BAR_S:.0f} s, the start of the command included: {'reached' if reached else 'MISSED'}."
+    )
     return reached
