@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from crawl.errors import FenceLost
+from crawl.errors import FenceLost, LakeError
 from cycles.clock import boot_id, boottime
 from cycles.holder import Lock, Who, heartbeat_path, lock_is_free, read_beat
 from cycles.workspace import Workspace
@@ -88,9 +88,13 @@ def _surely_gone(work: Workspace, old: Claim) -> bool:
     return lock_is_free(Who.from_plain(json.loads(work.store.read(folder(work, old.group, old.name)))))
 
 
-def release(work: Workspace, mine: Claim) -> None:
-    """Say that this attempt dispatches no more."""
-    work.store.write(folder(work, mine.group, mine.name + ".released"), b"{}")
+def release(work: Workspace, mine: Claim) -> bool:
+    """Say that this attempt dispatches no more; whether storage took it (an earlier error tells more)."""
+    try:
+        work.store.write(folder(work, mine.group, mine.name + ".released"), b"{}")
+    except LakeError:
+        return False
+    return True
 
 
 def adopt(work: Workspace, mine: Claim, measure: Callable[[str], int]) -> Sequence[Part]:

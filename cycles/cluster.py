@@ -15,6 +15,8 @@ from contextlib import ExitStack, contextmanager
 
 import dask
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
+from distributed.comm.addressing import parse_address, parse_host_port
+from distributed.comm.registry import get_backend
 
 from crawl.errors import ClusterError
 from cycles.interrupts import postponed
@@ -65,6 +67,7 @@ def cluster(scheduler: str | None, workers: int | None) -> Iterator[Client]:
         with _local(workers or default_workers()) as client:
             yield client
         return
+    _check_address(scheduler)
     try:
         client = Client(scheduler, timeout=_ANSWER, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as exc:
@@ -74,6 +77,20 @@ def cluster(scheduler: str | None, workers: int | None) -> Iterator[Client]:
         yield client
     finally:
         client.close()
+
+
+def _check_address(text: str) -> None:
+    """Raises ClusterError for what is no address: some of it Dask would wait for, or not get rid of again."""
+    try:
+        scheme, place = parse_address(text)
+        get_backend(scheme)
+        _, port = parse_host_port(place)
+        if not 0 < port < 65536:
+            raise ValueError(f"there is no port {port}")
+    except ValueError as exc:
+        raise ClusterError(
+            f"no Dask scheduler can be at {text!r} ({exc}): an address is written tcp://host:port"
+        ) from exc
 
 
 def _hush() -> None:

@@ -77,15 +77,15 @@ def fetch_group(context: Context, group: int, deadline_in: float, announce: Anno
         return dict(done)
     deadline = time.monotonic() + deadline_in
     lease_length = context.settings.fetching.lease
-    lock = Lock.take()
+    lock, told = Lock.take(), False
     try:
         mine = claims.claim(context.work, group, context.fence, lock, lease_length, time.sleep)
         try:
             return _attempt(context, group, mine, deadline, announce)
         finally:
-            claims.release(context.work, mine)
+            told = claims.release(context.work, mine)
     finally:
-        lock.drop()
+        lock.drop(told=told)
 
 
 def _attempt(

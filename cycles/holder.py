@@ -26,7 +26,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from crawl.errors import LakeBusy
+from crawl.errors import LakeBusy, LakeError
 from cycles.clock import boot_id, boottime, utcnow
 from cycles.workspace import WORK
 from lake.store import Store
@@ -92,19 +92,25 @@ class Lock:
 
     @classmethod
     def take(cls) -> Self:
-        """A new lock under a name that nobody else has."""
+        """A new lock under a name that nobody else has. Raises LakeError where no file can be made for it."""
         folder = Path(tempfile.gettempdir()) / f"crawl-cycles-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
         token = secrets.token_hex(8)
         path = folder / f"{token}.lock"
-        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(file, fcntl.LOCK_EX)
-        os.write(file, token.encode())
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            os.write(file, token.encode())
+        except OSError as exc:
+            raise LakeError(
+                f"cannot make a lock file in {folder} ({exc}): make room there or set TMPDIR"
+            ) from exc
         return cls(path, token, file)
 
-    def drop(self) -> None:
-        """Give it back."""
-        self.path.unlink(missing_ok=True)
+    def drop(self, *, told: bool = True) -> None:
+        """Give it back. `told`: the lake says so; else the file stays, and this machine can tell by that."""
+        if told:
+            self.path.unlink(missing_ok=True)
         os.close(self._file)
 
 
@@ -225,7 +231,13 @@ def drive(
         heart.start()
         yield take(who.plain()), who
     finally:
+        told = False
         try:
             heart.release()
+            told = True
+        except LakeError as exc:  # what brought us here, if anything did, tells more
+            tell(
+                f"could not leave word that this driver is done ({exc}); the next one may have to wait for it"
+            )
         finally:
-            lock.drop()
+            lock.drop(told=told)

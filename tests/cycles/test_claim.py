@@ -101,6 +101,14 @@ def test_while_an_older_attempt_may_live_the_new_one_waits_two_leases(work: Work
     second.drop()
 
 
+def test_a_release_that_storage_refuses_is_no_error_of_its_own(work: Workspace, lock: Lock) -> None:
+    mine = claims.claim(work, 0, 7, lock, LONG, never)
+    assert claims.release(work, mine)
+    Path(work.root).rename(f"{work.root}-elsewhere")
+    Path(work.root).write_text("a file where the lake should be")
+    assert not claims.release(work, mine)
+
+
 def test_the_claim_of_a_newer_driver_refuses_an_older_one(work: Workspace, lock: Lock) -> None:
     claims.claim(work, 0, 8, lock, LONG, never)
     with pytest.raises(FenceLost, match="8 > 7"):

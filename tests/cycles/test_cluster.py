@@ -29,8 +29,12 @@ def test_an_address_where_nothing_listens_is_told(monkeypatch: pytest.MonkeyPatc
         pass
 
 
-def test_what_is_no_address_is_told() -> None:
-    with pytest.raises(ClusterError, match="nonsense://x"), cluster("nonsense://x", None):
+@pytest.mark.parametrize(
+    "address",
+    ["nonsense", "nonsense://x", "nonsense://127.0.0.1:9", "tcp://x", "tcp://x:y", "tcp://x:99999", ""],
+)
+def test_what_is_no_address_is_told_at_once(address: str) -> None:
+    with pytest.raises(ClusterError, match=f"'{address}'.*tcp://host:port"), cluster(address, None):
         pass
 
 

@@ -254,6 +254,41 @@ def test_storage_that_fails_at_the_first_beat_is_told_and_leaves_no_lock(tmp_pat
     assert before == held_locks()
 
 
+def test_a_driver_that_cannot_say_goodbye_leaves_word_on_its_machine(tmp_path: Path) -> None:
+    store, said = connect(tmp_path / "lake"), list[str]()
+
+    def hold(last: Who | None) -> Who:
+        with drive(
+            store,
+            timedelta(seconds=15),
+            last_holder=lambda: last.plain() if last else None,
+            take=lambda _: 1,
+            sleep=lambda _: pytest.fail("nobody has to wait"),
+            tell=said.append,
+        ) as (_, who):
+            if last is None:  # storage fails from now on
+                (tmp_path / "lake").rename(tmp_path / "elsewhere")
+                (tmp_path / "lake").write_text("a file where the lake should be")
+        return who
+
+    first = hold(None)
+    assert "could not leave word" in said[0]
+    (tmp_path / "lake").unlink()
+    (tmp_path / "elsewhere").rename(tmp_path / "lake")
+    assert holder.read_beat(store, first.token) is not None
+    assert lock_is_free(first)
+    hold(first)
+    assert 1 == len(said)
+    Path(first.lock).unlink()
+
+
+def test_where_no_lock_file_can_be_made_that_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
+    with pytest.raises(LakeError, match="TMPDIR"):
+        Lock.take()
+
+
 def held_locks() -> set[Path]:
     """Lock files that this process holds open."""
     links = (link.readlink() for link in list(Path("/proc/self/fd").iterdir()) if link.is_symlink())
