@@ -1,9 +1,9 @@
 """Rows on their way out: a table for the eye, CSV, JSON or Parquet for the next program.
 
-What always holds: CSV, JSON and Parquet hold every row and every column, streamed batch by batch; in CSV and
-JSON times are ISO 8601 with their zone, bytes are hexadecimal, what is null is empty or null. A table shows
-the first rows only and says so. Texts of strangers (URLs, titles, headers) reach a terminal without control
-characters. A file that is asked for appears when it is whole.
+What always holds: CSV, JSON and Parquet hold every row and every column, whole, streamed batch by batch; in
+CSV and JSON times are ISO 8601 with their zone, bytes are hexadecimal, what is null is empty or null. A table
+shows the first rows only, of a long value its beginning, and says so. Texts of strangers (URLs, titles,
+headers) reach a terminal without control characters. A file that is asked for appears when it is whole.
 """
 
 from __future__ import annotations
@@ -26,11 +26,25 @@ import pyarrow as pa
 
 from crawl.errors import UsageError
 
-__all__ = ["FORMATS", "ROWS", "emit", "grid", "opened", "plain", "safe", "shown", "to_json"]
+__all__ = [
+    "CELL",
+    "FORMATS",
+    "ROWS",
+    "clipped",
+    "emit",
+    "grid",
+    "opened",
+    "plain",
+    "safe",
+    "shown",
+    "to_json",
+]
 
 FORMATS: Final = ("table", "csv", "json", "parquet")
 #: rows a table for the eye shows
 ROWS: Final = 1_000
+#: characters of a value that a table for the eye shows
+CELL: Final = 100
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -109,8 +123,18 @@ def shown(value: Any) -> str:
     )
 
 
-def grid(names: list[str], rows: Iterable[Iterable[Any]], numbers: Iterable[str] = ()) -> str:
-    """Aligned columns under their names; `numbers` names those that stand at the right."""
+def clipped(text: str, longest: int = CELL) -> str:
+    """No longer than that many characters; what was longer ends in an ellipsis."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def grid(
+    names: list[str], rows: Iterable[Iterable[Any]], numbers: Iterable[str] = (), longest: int = CELL
+) -> str:
+    """Aligned columns under their names; `numbers` names those that stand at the right.
+
+    Values of more than `longest` characters are clipped.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -119,10 +143,10 @@ def grid(names: list[str], rows: Iterable[Iterable[Any]], numbers: Iterable[str]
     right = frozenset(numbers)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in names:
-        # a pipe has no width: there each row stays on its line, whole
+        # a pipe has no width: there each row stays on its line
         table.add_column(Text(name), justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(shown(value)) for value in row))
+        table.add_row(*(Text(clipped(shown(value), longest)) for value in row))
     out = io.StringIO()
     width = None if sys.stdout.isatty() else 100_000
     console = Console(file=out, width=width, color_system=None, highlight=False)
@@ -141,10 +165,14 @@ def _table(schema: pa.Schema, batches: Batches, out: BinaryIO) -> str | None:
         total += batch.num_rows
         part = batch.slice(0, max(0, ROWS - len(rows)))
         rows += map(list, zip(*(column.to_pylist() for column in part.columns), strict=True))
-    out.write(grid(schema.names, rows, _numbers(schema)).encode())
+    cells = [[shown(value) for value in row] for row in rows]
+    out.write(grid(schema.names, cells, _numbers(schema)).encode())
+    left_out = []
     if total > len(rows):
-        return f"{len(rows):,} of {total:,} rows shown; --format csv, json or parquet gives all"
-    return None
+        left_out.append(f"{len(rows):,} of {total:,} rows shown")
+    if any(len(cell) > CELL for row in cells for cell in row):
+        left_out.append(f"values cut to {CELL} characters")
+    return f"{', '.join(left_out)}; --format csv, json or parquet gives all" if left_out else None
 
 
 def _csv(schema: pa.Schema, batches: Batches, out: BinaryIO) -> None:

@@ -32,8 +32,6 @@ PARTS: Final[Mapping[str, tuple[str, str]]] = {
 }
 #: hosts a report for the eye names
 _HOSTS: Final = 20
-#: characters of a text in a report for the eye
-_LONGEST: Final = 100
 
 
 def report(lake: Lake, round_: int | None, now: datetime) -> dict[str, Any]:
@@ -88,15 +86,10 @@ def _section(heading: str, rows: Sequence[Mapping[str, Any]], most: int | None =
         return [heading, "  none", ""]
     names = list(rows[0])
     numbers = [n for n in names if isinstance(rows[0][n], int | float)]
-    cells = [[_clipped(value) for value in row.values()] for row in rows[:most]]
+    cells = [list(row.values()) for row in rows[:most]]
     table = grid(names, cells, numbers).rstrip().splitlines()
     more = [f"  … and {len(rows) - most:,} more"] if most is not None and len(rows) > most else []
     return [heading, *("  " + line for line in table), *more, ""]
-
-
-def _clipped(value: Any) -> Any:
-    """An example that a stranger wrote may be long."""
-    return value[:_LONGEST] + "…" if isinstance(value, str) and len(value) > _LONGEST else value
 
 
 def _plan(rows: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]) -> list[str]:

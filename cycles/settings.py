@@ -36,7 +36,7 @@ def shown(root: str, form: str) -> str:
     told = [
         (key, json.dumps(value, ensure_ascii=False), "" if at == "default" else at) for key, value, at in rows
     ]
-    return grid(["setting", "value", "from"], told).rstrip()
+    return grid(["setting", "value", "from"], told, longest=10_000).rstrip()
 
 
 def explained(root: str, key: str | None) -> str:

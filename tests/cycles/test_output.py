@@ -123,6 +123,19 @@ def test_a_table_for_the_eye_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -
     assert "3 of 5 rows" in remark
 
 
+def test_a_long_value_is_cut_in_a_table_alone_and_that_is_said() -> None:
+    long = "http://a.test/" + "x" * 3000
+    data, remark = emitted("table", pa.table({"url": [long, "http://b.test/"]}))
+    assert "http://a.test/" + "x" * (output.CELL - 15) + "…" in data.decode().splitlines()[2]
+    assert output.CELL == max(map(len, data.decode().splitlines()))
+    assert remark is not None
+    assert "values cut to 100 characters; --format csv, json or parquet gives all" in remark
+    for form in ("csv", "json", "parquet"):
+        whole, said = emitted(form, pa.table({"url": [long] * 3}))
+        assert said is None
+        assert form == "parquet" or 3 == whole.count(long.encode())
+
+
 def test_parquet_for_a_terminal_is_refused() -> None:
     class Terminal(io.BytesIO):
         def isatty(self) -> bool:
