@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from crawl import url as urls
 from crawl.errors import UrlError, UsageError
+from crawl.policy import Recrawl
 from crawl.scope import allowed
 from cycles import reading
 from cycles.setup import Lake
@@ -21,6 +22,8 @@ __all__ = ["decisions", "explain"]
 
 #: states in which a URL is not asked again
 _ENDED: Final = frozenset({"GONE", "TERMINAL"})
+#: cuts that no score decides: nothing of the host could be asked
+_WITHOUT_CUT_OFF: Final = frozenset({"blocked", "paused", "host_delay", "host_backoff"})
 #: part of the facts → question
 _PARTS: Final[Mapping[str, str]] = {
     "seeds": "explain-seeds",
@@ -61,6 +64,8 @@ def explain(lake: Lake, text: str, now: datetime) -> dict[str, Any]:
         found["rounds"] = reading.query(reader, "rounds-at")
         found["referrer"] = _url_of(reader, (found["row"] or {}).get("first_referrer_key"))
         found["redirects_to"] = _url_of(reader, (found["row"] or {}).get("redirect_to_key"))
+    found["robots_copy"] = _copy(found["robots"], found["row"])
+    found["absence"] = _absence(lake.settings.recrawl)
     found["merged_through"] = reading.merged_through(lake.store)
     found["scope"] = allowed(
         url, hosts[0], domains[0], _depth(found), lake.settings.scope, lake.settings.limits
@@ -75,6 +80,22 @@ def _url_of(reader: sql.Reader, key: int | None) -> str | None:
     return next((str(row["url"]) for row in reading.query(reader, "explain-url", url_key=key)), None)
 
 
+def _copy(copies: Sequence[Mapping[str, Any]], row: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The robots.txt copy that decided last on the URL, without its text; None where none did, or is kept."""
+    version = row["robots_version"] if row else None
+    newest = next((copy for copy in reversed(copies) if copy["version"] == version), None)
+    return newest and {name: value for name, value in newest.items() if name != "text"}
+
+
+def _absence(recrawl: Recrawl) -> dict[str, Any]:
+    """After how many sightings, over how many seconds, a page that is not there counts as gone."""
+    return {
+        "NOT_FOUND": recrawl.gone_404,
+        "GONE": recrawl.gone_410,
+        "over_s": recrawl.gone_over.total_seconds(),
+    }
+
+
 def _depth(found: Mapping[str, Any]) -> int:
     """Links from a seed: of the URL if known, else by the shortest link that leads to it, else a seed's."""
     if found["row"] is not None:
@@ -85,7 +106,8 @@ def _depth(found: Mapping[str, Any]) -> int:
 def decisions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What each round decided about the URL, oldest first: round, now, decision, reason, and its details.
 
-    `decision` is discovered, planned, left_out, not_due, ended or paused.
+    `decision` is discovered, planned, hop (asked because another URL redirected to it), left_out, not_due,
+    ended, paused, or lost: not planned, and the row it had then was merged away by upkeep.
     """
     history: Sequence[Mapping[str, Any]] = found["history"]
     if not history and found["row"] is None:
@@ -112,7 +134,10 @@ def _decision(found: Mapping[str, Any], round_: Mapping[str, Any]) -> dict[str, 
         }
     before = next((row for row in reversed(found["history"]) if row["round"] < number), None)
     if before is None:
-        return {"decision": "discovered", "reason": None, **_became(found, after, number)}
+        return _first(found, rows, after, number)
+    became = _became(found, after, number)
+    if became["asked"]:
+        return {"decision": "hop", "reason": None, **became}
     if before["state"] in _ENDED:
         return {"decision": "ended", "reason": before["state"]}
     if before["next_fetch_at"] > round_["now"]:
@@ -123,15 +148,36 @@ def _decision(found: Mapping[str, Any], round_: Mapping[str, Any]) -> dict[str, 
     return {"decision": "left_out", "score": before["score"], "tier": before["tier"], **_cut(rows, before)}
 
 
+def _first(
+    found: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], after: Mapping[str, Any] | None, number: int
+) -> dict[str, Any]:
+    """A round before which no row is kept: it discovered the URL, or upkeep has merged its rows since."""
+    row = after or found["row"]
+    if row is None or number > row["first_seen_round"]:
+        return {"decision": "lost", "reason": None, **_became(found, after, number)}
+    became = _became(found, after, number)
+    if row["found_by"] == "seed" and not became["asked"] and rows:  # a seed is weighed in its first round
+        return {"decision": "left_out", "score": row["score"], "tier": row["tier"], **_cut(rows, row)}
+    return {"decision": "discovered", "reason": None, **became}
+
+
 def _became(found: Mapping[str, Any], after: Mapping[str, Any] | None, number: int) -> dict[str, Any]:
     """What the round made of the URL; what was asked is told by `fetches`."""
-    if after is None:
-        return {"state": None, "asked": any(f["round"] == number for f in found["fetches"])}
-    names = ("state", "last_outcome", "last_error", "next_fetch_at", "interval_s")
+    asked = [f for f in found["fetches"] if f["round"] == number and f["url_key"] == found["url_key"]]
+    if after is not None:
+        names = ("state", "last_outcome", "last_error", "next_fetch_at", "interval_s")
+        return {
+            **{name: after[name] for name in names},
+            "state_reason": after["reason"],
+            "asked": bool(asked),
+        }
+    carried = [r for r in found["rejects"] if r["round"] == number and r["stage"] == "fetch"]
     return {
-        **{name: after[name] for name in names},
-        "state_reason": after["reason"],
-        "asked": any(f["round"] == number and f["url_key"] == found["url_key"] for f in found["fetches"]),
+        "state": None,
+        "last_outcome": asked[-1]["outcome"] if asked else None,
+        "last_error": asked[-1]["reason"] if asked else None,
+        "asked": bool(asked),
+        "carried": None if asked or not carried else max(carried, key=lambda r: r["count"])["reason"],
     }
 
 
@@ -158,5 +204,11 @@ def _cut(rows: Sequence[Mapping[str, Any]], before: Mapping[str, Any]) -> dict[s
     if not mine:
         return {"reason": None}
     cut = max(mine, key=lambda row: row["count"])
-    short = None if cut["reason"] == "blocked" else cut["score"] - before["score"]
-    return {"reason": cut["reason"], "cut_off": cut["score"], "short_by": short, "cut_with": cut["count"]}
+    short = None if cut["reason"] in _WITHOUT_CUT_OFF else cut["score"] - before["score"]
+    return {
+        "reason": cut["reason"],
+        "cut_off": None if short is None else cut["score"],
+        "short_by": short,
+        "cut_with": cut["count"],
+        "host_planned": cut["host_planned"],
+    }

@@ -41,6 +41,20 @@ _WHY_NOT: Final = {
     "circuit_open": "its host is shut off after errors",
     "paused": "its host is paused",
 }
+#: how a robots.txt copy was obtained (crawl.robots), in words
+_HOW: Final = {
+    "fetched": "as fetched",
+    "unavailable": "there is none: nothing is forbidden",
+    "unreachable": "not to be had: everything waits",
+    "last_good": "not to be had: the last good copy holds",
+}
+#: why a planned URL was carried over, in words
+_WHY_CARRIED: Final = {
+    "window": "the window closed first",
+    "circuit_open": "its host was shut off after errors",
+    "backoff": "its host was left alone after errors",
+    "retry_after": "its host asked to be left alone",
+}
 #: why a URL is out of scope, in words
 _SCOPE: Final = {
     "scope_host": "its host is outside [scope] domains and hosts",
@@ -66,7 +80,7 @@ def told(facts: Facts) -> str:
         ("Now", _now(facts)),
         ("Found", _found(facts)),
         ("Decided", _decided(facts["decisions"])),
-        ("Asked", _asked(facts["fetches"])),
+        ("Asked (times of the real clock)", _asked(facts)),
         ("Next", _next(facts)),
     )
     for heading, chapter in chapters:
@@ -94,6 +108,12 @@ def _unknown(facts: Facts) -> Iterator[str]:
         yield "  Not discovered: it was never given as a seed, and no page kept in the lake links to it."
         if facts["links"]:
             yield f"  {_source(facts['links'][0])} Then it was out of scope; the settings have changed since."
+    for refused in sorted(facts["rejects"], key=lambda row: -row["count"])[:3]:
+        why = _SCOPE.get(refused["reason"], f"at {refused['stage']}")
+        yield (
+            f"  Of its host, {refused['count']:,} were refused in round {refused['round']}"
+            f" ({refused['reason']}: {why}), such as {safe(refused['example'])}."
+        )
     if facts["host_state"] is None:
         yield f"  No URL of its host {facts['host']} was ever asked."
 
@@ -107,26 +127,55 @@ def _source(link: Mapping[str, Any]) -> str:
 def _now(facts: Facts) -> Iterator[str]:
     row = facts["row"]
     yield f"{row['status']}" + (f" (stored as {row['state']})" if row["status"] != row["state"] else "")
-    if row["reason"]:
-        yield f"because {safe(row['reason'])}"
+    if _says_more(row["reason"], row["last_outcome"]):
+        yield f"because {_forbids(row)}{safe(row['reason'])}"
     if row["last_outcome"]:
         status = f", HTTP {row['http_status']}" if row["http_status"] else ""
-        error = f": {safe(row['last_error'])}" if row["last_error"] else ""
-        checked = shown(row["last_checked_at"]) or "never"
-        yield f"last outcome {row['last_outcome']}{status}{error}, checked {checked}"
+        more = _says_more(row["last_error"], row["last_outcome"], row["reason"])
+        error = f": {safe(row['last_error'])}" if more else ""
+        checked = f", checked {shown(row['last_checked_at'])}" if row["last_checked_at"] else ""
+        yield f"last outcome {row['last_outcome']}{status}{error}{checked}"
     if row["crawl_count"]:
         last = f", last {shown(row['last_changed_at'])}" if row["last_changed_at"] else ""
-        yield f"answered {row['crawl_count']} times, seen to have changed {row['change_count']} times{last}"
+        changed = _times(row["change_count"])
+        yield f"answered {_times(row['crawl_count'])}, seen to have changed {changed}{last}"
     page = facts["page"]
     if page is not None:
         title = f" {safe(page['title'])!r}" if page["title"] else ""
-        same = "" if page["first_url_key"] == facts["url_key"] else ", the same text as another URL's"
+        same = (
+            "" if page["first_url_key"] == facts["url_key"] else f", first found at {safe(page['first_url'])}"
+        )
         yield f"document {page['document_key']}{title}, {page['text_chars']:,} characters{same}"
     if facts["redirects_to"] or row["redirect_to_key"]:
         yield f"redirects to {safe(facts['redirects_to'] or 'URL ' + str(row['redirect_to_key']))}"
+    if facts["robots_copy"] is not None:
+        yield _robots(facts["robots_copy"])
     yield f"tier {row['tier']}, score {row['score']:.3f}, importance {row['importance']:.2f}"
     for event in facts["events"][-3:]:
         yield f"event {event['kind']} in round {event['round']}"
+
+
+def _says_more(text: str | None, *others: str | None) -> bool:
+    """Whether a reason adds to what is said already; some are the outcome's name in small letters."""
+    return bool(text) and all(not other or str(text).lower() != other.lower() for other in others)
+
+
+def _forbids(row: Mapping[str, Any]) -> str:
+    return "robots.txt forbids it: " if row["last_outcome"] == "ROBOTS_DENIED" else ""
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
+def _robots(copy: Mapping[str, Any]) -> str:
+    """The robots.txt in force at the last decision."""
+    status = f", HTTP {copy['status']}" if copy["status"] else ""
+    how = _HOW.get(copy["how"], copy["how"])
+    return (
+        f"robots.txt of {safe(copy['origin'])}: copy {copy['version']}, {how}{status},"
+        f" of {shown(copy['fetched_at'])}, valid until {shown(copy['valid_until'])}"
+    )
 
 
 def _found(facts: Facts) -> Iterator[str]:
@@ -143,7 +192,8 @@ def _found(facts: Facts) -> Iterator[str]:
         yield f"{by}, priority {seed['priority']}: {seed['verdict']}"
     if facts["signals"]:
         signals = facts["signals"]
-        yield f"{signals['in_links']:,} links lead to it, the shortest way has {signals['best_depth']}"
+        links = "1 link leads" if signals["in_links"] == 1 else f"{signals['in_links']:,} links lead"
+        yield f"{links} to it, the shortest way from a seed has {signals['best_depth']}"
     sources = {link["source_key"]: link for link in reversed(facts["links"])}  # the first link of each page
     for link in sorted(sources.values(), key=lambda link: (link["round"], link["depth"]))[:_SOURCES]:
         yield _source(link)
@@ -173,20 +223,30 @@ def _decision(found: Mapping[str, Any]) -> str:
         return f"{why}, group {found['group']} position {found['position']}{start}; {_outcome(found)}"
     if decision == "discovered":
         return f"discovered; {_outcome(found)}" if found["asked"] else "discovered"
+    if decision == "hop":
+        return f"asked because another URL redirected to it; {_outcome(found)}"
     if decision == "left_out":
         return _left_out(found)
     if decision == "not_due":
         return f"not due before {shown(found['until'])}"
+    if decision == "lost":
+        return "not planned; what it was then is no longer kept"
     return f"held back by {safe(reason)}" if decision == "paused" else f"not asked any more ({reason})"
 
 
 def _outcome(found: Mapping[str, Any]) -> str:
+    outcome = found.get("last_outcome")
+    error = safe(found["last_error"]) if _says_more(found.get("last_error"), outcome) else ""
+    ended = f"{outcome} ({error})" if error else outcome
     if found["state"] is None:
-        return "asked" if found["asked"] else "not reached within the window: carried over"
-    error = f" ({safe(found['last_error'])})" if found.get("last_error") else ""
-    why = f", {safe(found['state_reason'])}" if found.get("state_reason") else ""
-    outcome = f"{found['last_outcome']}{error} → " if found["last_outcome"] else ""
-    return f"{outcome}{found['state']}{why}"
+        if found["asked"]:
+            return f"asked: {ended}"
+        carried = found["carried"]
+        why = f" ({carried}: {_WHY_CARRIED.get(carried, 'see table rejects')})" if carried else ""
+        return f"not reached within the window: carried over{why}"
+    more = _says_more(found["state_reason"], outcome, found["last_error"])
+    why = f", {safe(found['state_reason'])}" if more else ""
+    return f"{ended} → {found['state']}{why}" if ended else f"{found['state']}{why}"
 
 
 def _left_out(found: Mapping[str, Any]) -> str:
@@ -195,6 +255,7 @@ def _left_out(found: Mapping[str, Any]) -> str:
         return "due, and not planned; the round's cuts are no longer kept"
     why = _WHY_NOT.get(reason, "see table frontier")
     text = f"left out ({reason}: {why}), with {found['cut_with']:,} of its host"
+    text += f"; {found['host_planned']:,} were planned"
     if found["short_by"] is None:
         return text
     score, cut_off = found["score"], found["cut_off"]
@@ -203,11 +264,14 @@ def _left_out(found: Mapping[str, Any]) -> str:
     return f"{text}; its score {score:.3f} reached the cut-off {cut_off:.3f}, but others came before it"
 
 
-def _asked(fetches: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _asked(facts: Facts) -> Iterator[str]:
+    fetches: Sequence[Mapping[str, Any]] = facts["fetches"]
     if not fetches:
-        yield "never"
+        denied = facts["row"]["last_outcome"] in ("ROBOTS_DENIED", "ROBOTS_UNREACHABLE")
+        yield "never: no request goes out before robots.txt allows it" if denied else "never"
     if len(fetches) > _LAST:
         yield f"… {len(fetches) - _LAST} earlier requests"
+    followed = {(fetch["round"], fetch["chain_id"], fetch["hop"] - 1) for fetch in fetches}
     for fetch in fetches[-_LAST:]:
         status = f" {fetch['status']}" if fetch["status"] else ""
         reason = f" ({safe(fetch['reason'])})" if fetch["reason"] else ""
@@ -218,7 +282,10 @@ def _asked(fetches: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
         yield f"    {_phases(fetch)}"
         if fetch["next_url"]:
-            yield f"    leads to {safe(fetch['next_url'])}"
+            here = (fetch["round"], fetch["chain_id"], fetch["hop"]) in followed
+            yield f"    leads to {safe(fetch['next_url'])}" + (
+                "" if here else ", which was not asked at once"
+            )
 
 
 def _phases(fetch: Mapping[str, Any]) -> str:
@@ -241,7 +308,7 @@ def _next(facts: Facts) -> Iterator[str]:
         yield f"never again: {row['state']}" + (f", {safe(row['reason'])}" if row["reason"] else "")
         return
     due = "due since" if row["due"] else "due"
-    yield f"{due} {shown(row['next_fetch_at'])}: {_why_then(row, facts['history'])}"
+    yield f"{due} {shown(row['next_fetch_at'])}: {_why_then(row, facts['history'], facts['absence'])}"
     if row["paused"]:
         yield "held back until somebody says `crawl resume`"
     if facts["scope"] is not None:
@@ -251,21 +318,29 @@ def _next(facts: Facts) -> Iterator[str]:
         yield f"its host is shut off ({host['circuit']}) after {host['consecutive_errors']} errors in a row"
 
 
-def _why_then(row: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> str:
+def _why_then(
+    row: Mapping[str, Any], history: Sequence[Mapping[str, Any]], absence: Mapping[str, Any]
+) -> str:
     state = row["state"]
     if state == "DISCOVERED" and not row["attempts"]:
         return "never fetched, as soon as a plan has room for it"
+    if row["gone_sightings"] and row["last_outcome"] in absence:
+        needed, over = absence[row["last_outcome"]], _interval(absence["over_s"])
+        since = f" since {shown(row['gone_since'])}" if row["gone_since"] else ""
+        missed = f"missed {_times(row['gone_sightings'])}{since}"
+        return f"{missed}; missed {_times(needed)} over {over} it counts as gone"
     if row["attempts"]:
         return f"attempt {row['attempts'] + 1} after {row['last_outcome']}"
     if state in ("BLOCKED", "QUARANTINED"):
-        return "asked again when what decided against it has changed"
+        what = "robots.txt changes" if row["last_outcome"] == "ROBOTS_DENIED" else "the settings change"
+        return f"judged anew then, or as soon as {what}"
     interval = _interval(row["interval_s"])
     earlier = [r for r in history if r["round"] < row["round"] and r["interval_s"] > 0]
-    if not earlier:
+    if not earlier and row["crawl_count"] <= 1:
         return f"{interval} after the first answer"
-    changed = row["last_changed_at"] == row["last_checked_at"]
-    before = _interval(earlier[-1]["interval_s"])
-    return f"{interval} after the last check ({before} before; it {'had' if changed else 'had not'} changed)"
+    changed = "had" if row["last_changed_at"] == row["last_checked_at"] else "had not"
+    before = f"{_interval(earlier[-1]['interval_s'])} before; " if earlier else ""
+    return f"{interval} after the last check ({before}it {changed} changed)"
 
 
 def _interval(seconds: float) -> str:
