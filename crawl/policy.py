@@ -222,6 +222,7 @@ class Storage:
     """How tables are laid out."""
 
     merge_rows: int = 2_000_000  # rows a merge range may hold
+    upkeep: bool = True  # after the rounds of a run; false: only `crawl upkeep`
     tier_ratio: int = 8  # runs of one size that are merged into the next
     row_group: int = 131_072  # rows in a row group
     target_bytes: int = 256_000_000  # size of a compacted file

@@ -1,33 +1,35 @@
 """Rounds, one after another: hold the lake, finish what is open, else run the next.
 
-    hold (fence) ─► roll a sealed round forward ─► open ─► plan ─► fetch, parse ─► dedup ─► merge ─► seal ─► commit
+    hold (fence) ─► roll a sealed round forward ─► open ─► plan ─► fetch, parse ─► dedup ─► merge ─► seal ─►
+    commit
 
-What happens when a driver is killed: before the fence, nothing; between opening and seal, the next driver takes the
-open round up at the first step (and task) whose object is missing; after the seal, it only commits what the seal
-lists. A round is visible to pinned readers from the moment its row in `rounds` is.
+What happens when a driver is killed: before the fence, nothing; between opening and seal, the next driver
+takes the open round up at the first step (and task) whose object is missing; after the seal, it only commits
+what the seal lists. A round is visible to pinned readers from the moment its row in `rounds` is.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from cycles import closing, opening, steps
 from cycles.clock import utcnow
-from cycles.holder import Who, drive
+from cycles.holding import hold
 from cycles.lazycluster import LazyCluster
 from cycles.options import RunOptions
 from cycles.progress import Progress
 from cycles.setup import open_lake, require_agent
+from cycles.upkeep import NOTHING, upkeep
 from lake import rounds
-from lake.store import Store
 
-__all__ = ["Done", "hold", "preview", "run"]
+__all__ = ["Done", "preview", "run"]
+
+#: rounds of one run after which upkeep has its turn, besides at the end: a tier of runs
+_TIDY: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +42,6 @@ class Done:
     counts: Mapping[str, Any]
 
 
-@contextmanager
-def hold(
-    store: Store, lease: timedelta, tell: Callable[[str], None]
-) -> Iterator[tuple[rounds.Fence, Who]]:
-    """Be the one driver of the lake. Raises LakeBusy naming the driver that is."""
-    seen = rounds.Holder()
-
-    def last() -> Mapping[str, Any] | None:
-        nonlocal seen
-        seen = rounds.holder(store)
-        return seen.who or None
-
-    def take(who: Mapping[str, str]) -> rounds.Fence:
-        return rounds.take_fence(store, who, after=seen.number)
-
-    with drive(store, lease, last_holder=last, take=take, sleep=time.sleep, tell=tell) as held:
-        yield held
-
-
 def run(root: str, options: RunOptions, progress: Progress) -> list[Done]:
     """What `crawl run` does. Raises any CrawlError; whatever it raises, the round at hand can be resumed."""
     done: list[Done] = []
@@ -67,17 +50,26 @@ def run(root: str, options: RunOptions, progress: Progress) -> list[Done]:
         while True:
             began = time.monotonic()
             done.append(_one(root, options, cluster, progress))
-            last = done[-1]
+            over = options.every is None and (
+                done[-1].idle if options.until_idle else len(done) >= (options.rounds or 1)
+            )
+            if over or options.every is not None or len(done) % _TIDY == 0:
+                _tidy(root, progress)
+            if over:
+                return done
             if options.every is not None:
                 rest = options.every.total_seconds() - (time.monotonic() - began)
                 if rest > 0:
                     progress.note(f"next round in {rest:,.0f} s")
                     time.sleep(rest)
-            elif options.until_idle:
-                if last.idle:
-                    return done
-            elif len(done) >= (options.rounds or 1):
-                return done
+
+
+def _tidy(root: str, progress: Progress) -> None:
+    """Upkeep after rounds, where the settings want it: what nobody calls for is forgotten until it hurts."""
+    if open_lake(root).settings.storage.upkeep:
+        told = upkeep(root, progress.note)
+        if told != NOTHING:
+            progress.note(f"upkeep: {told}")
 
 
 def preview(root: str, options: RunOptions) -> dict[str, Any]:
@@ -143,7 +135,7 @@ def _round(desk: steps.Desk, fence: rounds.Fence, driver: str) -> Done:
 
 
 def _counts(sealed: rounds.Seal) -> Mapping[str, Any]:
-    """What a sealed round came to; JSON columns of its row are values or text, as whoever sealed it gave them."""
+    """What a sealed round came to; JSON columns of its row are values or text."""
     counts = sealed.row["counts"]
     found: Mapping[str, Any] = json.loads(counts) if isinstance(counts, str) else counts
     return found

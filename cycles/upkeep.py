@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cycles.round import hold
+from cycles.holding import hold
 from cycles.setup import open_lake
 from lake import upkeep as tables
 
-__all__ = ["upkeep"]
+__all__ = ["NOTHING", "upkeep"]
+
+#: what an upkeep says that found all in order
+NOTHING = "nothing to do"
 
 
 def upkeep(root: str, tell: Callable[[str], None]) -> str:
@@ -24,7 +27,7 @@ def upkeep(root: str, tell: Callable[[str], None]) -> str:
     return (
         f"merged {_told(done.merged)}; dropped {_told(done.dropped)}; deleted {done.deleted:,} files"
         if done.recorded or done.deleted
-        else "nothing to do"
+        else NOTHING
     )
 
 
