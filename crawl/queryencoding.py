@@ -16,6 +16,7 @@ __all__ = ["encode_query"]
 
 _QUERY_BYTES: Final = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#<>'")  # special-query percent-encode set
 _STRIPPED: Final = {ord("\t"): None, ord("\n"): None, ord("\r"): None}
+_EDGE: Final = "".join(map(chr, range(0x21)))  # C0 control or space: a parser strips them off a URL's ends
 
 
 def encode_query(text: str, label: str) -> str:
@@ -29,6 +30,8 @@ def encode_query(text: str, label: str) -> str:
     if encoding is None or encoding.name in ("utf-8", "utf-16le", "utf-16be", "replacement"):
         return text
     encode = encoding.codec_info.encode
+    if not mark:
+        query = query.rstrip(_EDGE)
     query = query.translate(_STRIPPED)
     try:
         encoded = _percent(encode(query, "strict")[0])
