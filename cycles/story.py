@@ -136,9 +136,9 @@ def _now(facts: Facts) -> Iterator[str]:
         checked = f", checked {shown(row['last_checked_at'])}" if row["last_checked_at"] else ""
         yield f"last outcome {row['last_outcome']}{status}{error}{checked}"
     if row["crawl_count"]:
-        last = f", last {shown(row['last_changed_at'])}" if row["last_changed_at"] else ""
-        changed = _times(row["change_count"])
-        yield f"answered {_times(row['crawl_count'])}, seen to have changed {changed}{last}"
+        changes, last = row["change_count"], shown(row["last_changed_at"])
+        seen = f"seen to have changed {_times(changes)}, last {last}" if changes else "never seen to change"
+        yield f"answered {_times(row['crawl_count'])}, {seen}"
     page = facts["page"]
     if page is not None:
         title = f" {safe(page['title'])!r}" if page["title"] else ""
@@ -165,7 +165,7 @@ def _forbids(row: Mapping[str, Any]) -> str:
 
 
 def _times(count: int) -> str:
-    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count:,} times")
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
 def _robots(copy: Mapping[str, Any]) -> str:
