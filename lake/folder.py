@@ -49,7 +49,7 @@ class LocalStore:
         return hash(self._root)
 
     def _at(self, path: str) -> str:
-        return f"{self._root}/{path}" if path else self._root
+        return f"{self._root.rstrip('/')}/{path}" if path else self._root
 
     @contextmanager
     def _told(self, doing: str) -> Iterator[None]:
