@@ -36,7 +36,7 @@ _CLAIMS: Final = 250_000
 #: bytes that one bundle stores, roughly: characters of text, or bytes of compressed bodies
 _BUNDLE: Final = 128_000_000
 #: bytes held before they are written
-_HELD: Final = 64_000_000
+_HELD: Final = 32_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +159,7 @@ def store_bundle(context: Context, bundle: Bundle) -> list[FileEntry]:
     store = context.work.store
     chosen = files.read_work(store, bundle.chosen)
     source = chosen["source"].combine_chunks()
-    by_source = [
-        (name.as_py(), chosen.filter(pc.equal(source, name))["row"]) for name in source.unique()
-    ]
+    by_source = [(name.as_py(), chosen.filter(pc.equal(source, name))["row"]) for name in source.unique()]
     if bundle.kind == "documents":
         return _store_documents(context, by_source)
     return _store_bodies(context, by_source)
@@ -171,13 +169,19 @@ def _store_documents(context: Context, by_source: Sequence[tuple[str, Any]]) -> 
     """Files sorted by document_key, each of about `_HELD` bytes."""
     entries: list[FileEntry] = []
     held: list[pa.Table] = []
+    size = 0
     for position, (path, at) in enumerate(by_source):
         held.append(files.read_work(context.work.store, path).take(at).drop_columns(["depth"]))
-        if sum(rows.nbytes for rows in held) >= _HELD or position == len(by_source) - 1:
-            rows = pa.concat_tables(held).sort_by("document_key")
+        size += held[-1].nbytes
+        if size >= _HELD or position == len(by_source) - 1:
+            rows = pa.concat_tables(held)
+            held, size = (
+                [],
+                0,
+            )  # texts are large: a copy that nobody needs any more must go before the next is made
+            rows = rows.sort_by("document_key")
             rows = rows.append_column("round", pa.repeat(pa.scalar(context.round, pa.int64()), len(rows)))
             entries.append(files.write(context.work.store, "documents", rows, day=context.day))
-            held = []
     return entries
 
 
