@@ -86,11 +86,16 @@ def open_round(
 
 
 def preview(store: Store, settings: Settings, options: RunOptions, *, groups: int) -> tuple[Context, bool]:
-    """The context that the next run would have, and whether its round is open; nothing is written."""
+    """The context that the next run would have, and whether its round is open; nothing is written.
+
+    Raises UsageError as `open_round` does.
+    """
     number = _next(store)
     pinned = Workspace(store.root, number).read("open.json")
     if pinned is not None:
         return _context(store, pinned, fence=0, token=""), True
+    now = options.now or utcnow()
+    _not_backwards(store, now)
     window = options.window or settings.round.window
     context = Context(
         root=store.root,
@@ -98,7 +103,7 @@ def preview(store: Store, settings: Settings, options: RunOptions, *, groups: in
         fence=0,
         token="",
         opened_at=utcnow(),
-        now=options.now or utcnow(),
+        now=now,
         window_s=window.total_seconds(),
         settings=settings,
         policy_version=policy_version(settings),
@@ -134,6 +139,6 @@ def _not_backwards(store: Store, now: datetime) -> None:
     if row is not None and now < row["now"]:
         raise UsageError(
             f"planning time {now.isoformat()} lies before that of round {row['round']}, "
-            f"{row['now'].isoformat()}; "
-            "a lake only goes forward in time"
+            f"{row['now'].isoformat()}: a lake only goes forward in time; "
+            "give that time or a later one as --now"
         )

@@ -38,7 +38,7 @@ class Done:
 
     round: int
     planned: int
-    idle: bool  # nothing was due and nothing waits to be merged
+    idle: bool  # nothing was due, and everything that waited to be merged was
     counts: Mapping[str, Any]
 
 
@@ -129,8 +129,8 @@ def _round(desk: steps.Desk, fence: rounds.Fence, driver: str) -> Done:
     rounds.roll_forward(desk.context.work.store, sealed, utcnow())
     counts = _counts(sealed)
     tell.note(closing.summary(number, counts, desk.stage_ms))
-    waiting = not desk.pinned["merge_links"] and int(counts["links"]) > 0
-    idle = int(counts["planned"]) == 0 and not waiting and int(counts["discovered"]) == 0
+    # links of earlier rounds may wait as well, so a round that merges none is never the last
+    idle = desk.pinned["merge_links"] and int(counts["planned"]) == 0 and int(counts["discovered"]) == 0
     return Done(round=number, planned=int(counts["planned"]), idle=idle, counts=counts)
 
 
