@@ -8,6 +8,7 @@ ends with us.
 
 from __future__ import annotations
 
+import gc
 import logging
 import warnings
 from collections.abc import Iterator
@@ -57,6 +58,9 @@ class FetchSlots(WorkerPlugin):
     async def setup(self, worker: Worker) -> None:
         """Called by Dask on each worker, those that join later too."""
         await worker.set_resources(**{FETCH: 1})
+        # most of what a worker holds are modules; what tasks make is freed by counting, rarely by collection
+        gc.freeze()
+        gc.set_threshold(10_000, 20, 50)
 
 
 @contextmanager
