@@ -29,7 +29,7 @@ from cycles.setup import open_lake
 from lake.store import Store
 from tests.web.serve import toml
 
-__all__ = ["Asked", "Crawl", "Reply", "Site", "page", "serving"]
+__all__ = ["Asked", "Crawl", "Reply", "Site", "page", "serving", "zipped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +68,8 @@ class Site:
     def __init__(self, port: int) -> None:
         self.port = port
         self.log: list[Asked] = []
-        #: called with host and path when an answer has been written
-        self.answered: Callable[[str, str], None] = lambda host, path: None
+        #: called with host and path when a request has been read, before its answer is written
+        self.reading: Callable[[str, str], None] = lambda host, path: None
         self._pages: dict[tuple[str, str], Reply] = {}
         self._hosts: dict[str, Reply] = {}
 
@@ -113,6 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
         host = self.headers["Host"].rpartition(":")[0].lower()
         reply = self.site.reply(host, self.path)
         status, body = reply.status, reply.body
+        self.site.reading(host, self.path)
         time.sleep(reply.delay)
         if reply.etag is not None and self.headers["If-None-Match"] == reply.etag:
             status, body = 304, b""
@@ -130,7 +131,6 @@ class _Handler(BaseHTTPRequestHandler):
             host=host, path=self.path, status=status, headers=dict(self.headers), start=start, end=time.time()
         )
         self.site.log.append(asked)
-        self.site.answered(host, self.path)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def chapter(story: str, name: str) -> str:
 def told(tmp_path_factory: pytest.TempPathFactory, workers: str) -> Iterator[Told]:
     with serving() as site:
         _publish(site)
-        settings = {
+        settings: dict[str, dict[str, Any]] = {
             "agent": {"name": "Reader", "contact": "mailto:reader@example.org"},
             "egress": {"allow": ["127.0.0.0/8"]},
             "dns": {"hosts": {"*.test": "127.0.0.1"}},
