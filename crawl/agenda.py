@@ -10,7 +10,7 @@ The structure is Mercator's heap of back queues (Heydon and Najork 1999, 3.2) wi
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 __all__ = ["Agenda"]
@@ -32,6 +32,10 @@ class Agenda(Generic[Key]):
     def waiting(self) -> int:
         """How many wait."""
         return len(self._waiting)
+
+    def waiters(self) -> Iterator[Key]:
+        """Those who wait, in no order."""
+        return iter(self._waiting)
 
     @property
     def granted(self) -> int:

@@ -8,6 +8,7 @@ What a turn is good for is the caller's affair; an error in it ends the whole ru
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -77,10 +78,9 @@ class Turns:
         """Hosts whose turn it is."""
         return self._agenda.granted
 
-    @property
-    def waiting(self) -> int:
-        """Hosts that wait for their time."""
-        return self._agenda.waiting
+    def waiting(self) -> dict[str, int]:
+        """Hosts that wait for their time, by what they wait for (a gap's rule; `none`: their first turn)."""
+        return dict(Counter(queue.state.gap_rule for queue in self._agenda.waiters()))
 
     @property
     def seconds_left(self) -> float:

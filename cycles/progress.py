@@ -17,6 +17,16 @@ __all__ = ["Progress"]
 #: seconds between two lines where nothing can be redrawn
 QUIET: Final = 10.0
 
+#: what a host waits for, by the rule of its gap (crawl.politeness)
+_WAITS: Final = {
+    "none": "their first turn",
+    "floor": "their gap",
+    "factor": "their gap",
+    "crawl_delay": "their Crawl-delay",
+    "backoff": "the end of a back-off",
+    "retry_after": "their Retry-After",
+}
+
 
 class Progress:
     """Sums what the groups announce and prints it."""
@@ -74,7 +84,9 @@ class Progress:
         parts = [f"round {self._round}: {self._stage}"]
         if self._stage == "fetch":
             parts.append(f"{asked:,} of {self._planned:,} pages" if self._planned else f"{asked:,} pages")
-            parts.append(f"{asked / took:,.1f} pages/s, {self._parsed:,} parsed")
+            parts.append(f"{asked / took:,.1f} pages/s")
+            if self._parsed:
+                parts.append(f"{self._parsed:,} parsed")
             parts += self._waiting()
             if self._expected_s is not None:
                 parts.append(f"about {max(0, self._expected_s - took):,.0f} s left")
@@ -85,11 +97,13 @@ class Progress:
     def _waiting(self) -> list[str]:
         why: dict[str, int] = {}
         for group in self._groups.values():
-            for reason, hosts in dict(group.get("waiting", {})).items():
-                why[reason] = why.get(reason, 0) + int(hosts)
+            for rule, hosts in dict(group.get("waiting", {})).items():
+                said = _WAITS.get(rule) or rule
+                why[said] = why.get(said, 0) + int(hosts)
         if not why:
             return []
-        detail = ", ".join(f"{n} {reason}" for reason, n in sorted(why.items(), key=lambda item: -item[1]))
+        ranked = sorted(why.items(), key=lambda item: (-item[1], item[0]))
+        detail = ", ".join(f"{n:,} for {what}" for what, n in ranked)
         return [f"{sum(why.values()):,} hosts waiting ({detail})"]
 
     def close(self) -> None:

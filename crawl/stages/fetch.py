@@ -40,7 +40,7 @@ class Progress(TypedDict):
     asked: int  # URLs asked or decided against, hops included
     requests: int  # records made, robots.txt included
     in_flight: int
-    hosts_waiting: int
+    waiting: dict[str, int]  # hosts that wait for their time, by the rule of their gap
     seconds_left: float
 
 
@@ -113,7 +113,7 @@ async def visit(
                 asked=ledger.asked,
                 requests=asker.requests,
                 in_flight=turns.in_flight,
-                hosts_waiting=turns.waiting,
+                waiting=turns.waiting(),
                 seconds_left=turns.seconds_left,
             )
         )

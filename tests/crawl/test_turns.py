@@ -78,7 +78,7 @@ def run(
 def test_every_host_with_work_gets_its_turns_and_the_run_ends() -> None:
     given, turns, _ = run([host("a", 2), host("b", 3), host("c", 0)])
     assert sorted(name for name, _ in given) == ["a", "a", "b", "b", "b"]
-    assert (turns.in_flight, turns.waiting, turns.late) == (0, 0, {})
+    assert (turns.in_flight, turns.waiting(), turns.late) == (0, {}, {})
 
 
 def test_without_work_the_run_ends_at_once() -> None:

@@ -18,15 +18,15 @@ class Terminal(io.StringIO):
 def test_a_line_tells_stage_pages_waiting_hosts_and_time_left() -> None:
     shown = Progress(io.StringIO())
     shown.stage(3, "fetch", planned=1000, expected_s=60)
-    shown.group(0, {"asked": 40, "waiting": {"delay": 3, "backoff": 1}})
-    shown.group(1, {"asked": 2, "waiting": {"delay": 2}})
+    shown.group(0, {"asked": 40, "waiting": {"floor": 3, "backoff": 1}})
+    shown.group(1, {"asked": 2, "waiting": {"factor": 2}})
     shown.parsed(17)
     line = shown.line()
     assert "round 3: fetch" in line
     assert "42 of 1,000 pages" in line
     assert "pages/s" in line
     assert "17 parsed" in line
-    assert "6 hosts waiting (5 delay, 1 backoff)" in line
+    assert "6 hosts waiting (5 for their gap, 1 for the end of a back-off)" in line
     assert "s left" in line
 
 
