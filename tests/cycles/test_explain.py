@@ -167,6 +167,62 @@ def test_what_is_gone_is_not_asked_any_more(lake: Lake) -> None:
     assert {"decision": "ended", "reason": "GONE"}.items() <= explain(lake, URL, NOW)["decisions"][1].items()
 
 
+def test_a_seed_that_was_cut_in_its_first_round_is_told_so(lake: Lake) -> None:
+    row = known(lake, 1, found_by="seed", first_referrer_key=None, score=0.4, next_fetch_at=NOW)
+    lakes.commit_round(lake.store, 1, now=NOW, seen=row, frontier=cut(1, "host_capacity", 0.5))
+    (decision,) = explain(lake, URL, NOW)["decisions"]
+    assert ("left_out", "host_capacity", 0) == (
+        decision["decision"],
+        decision["reason"],
+        decision["host_planned"],
+    )
+    assert decision["short_by"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("reason", ["host_backoff", "host_delay", "paused"])
+def test_no_score_decides_where_nothing_of_a_host_could_be_asked(lake: Lake, reason: str) -> None:
+    lakes.commit_round(lake.store, 1, now=NOW, seen=known(lake, 1, next_fetch_at=NOW))
+    lakes.commit_round(lake.store, 2, now=NOW + DAY, frontier=cut(2, reason, 0.5))
+    decision = explain(lake, URL, NOW)["decisions"][1]
+    assert (reason, None, None) == (decision["reason"], decision["cut_off"], decision["short_by"])
+
+
+def test_a_url_that_a_redirect_led_to_was_asked_though_not_planned(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, now=NOW, seen=known(lake, 1, next_fetch_at=NOW + 9 * DAY))
+    done = known(lake, 2, state="FETCHED", next_fetch_at=NOW + 9 * DAY, last_outcome="OK")
+    lakes.commit_round(lake.store, 2, now=NOW + DAY, fetches=asked(lake, 2), seen=done)
+    decision = explain(lake, URL, NOW)["decisions"][1]
+    assert ("hop", "FETCHED", True) == (decision["decision"], decision["state"], decision["asked"])
+
+
+def test_what_upkeep_has_merged_away_is_not_made_up(lake: Lake) -> None:
+    """Only the newest row is left: what was planned and asked is known all the same, the rest is not."""
+    lakes.commit_round(lake.store, 1, now=NOW)
+    lakes.commit_round(
+        lake.store, 2, now=NOW + DAY, frontier=planned(lake, 2), fetches=asked(lake, 2, "TIMEOUT")
+    )
+    lakes.commit_round(lake.store, 3, now=NOW + 2 * DAY)
+    lakes.commit_round(lake.store, 4, now=NOW + 3 * DAY, seen=known(lake, 4, next_fetch_at=NOW + 9 * DAY))
+    one, two, three, _ = explain(lake, URL, NOW)["decisions"]
+    assert ["discovered", "planned", "lost"] == [each["decision"] for each in (one, two, three)]
+    assert (None, "TIMEOUT", True) == (two["state"], two["last_outcome"], two["asked"])
+
+
+def test_the_robots_copy_that_decided_is_named_without_its_text(lake: Lake) -> None:
+    copies = rows.table(
+        "robots",
+        round=[1, 1],
+        origin=["http://a.test"] * 2,
+        version=["other", "mine"],
+        how=["fetched"] * 2,
+        text=["Disallow: /"] * 2,
+    )
+    lakes.commit_round(lake.store, 1, seen=known(lake, 1, robots_version="mine"), robots=copies)
+    copy = explain(lake, URL, NOW)["robots_copy"]
+    assert ("mine", "http://a.test") == (copy["version"], copy["origin"])
+    assert "text" not in copy
+
+
 def test_any_spelling_of_a_url_finds_it(lake: Lake) -> None:
     lakes.commit_round(lake.store, 1, seen=known(lake, 1))
     found = explain(lake, "HTTP://A.test:80/x/../page#top", NOW)

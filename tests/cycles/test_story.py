@@ -110,6 +110,31 @@ def test_a_failure_is_told_with_the_attempt_that_follows(lake: Lake) -> None:
     assert "last outcome TIMEOUT, HTTP 200: 15 s idle" in text
 
 
+def test_a_page_that_is_missed_is_told_with_what_it_takes_to_be_gone(lake: Lake) -> None:
+    missed = {
+        "last_outcome": "NOT_FOUND",
+        "last_error": "NOT_FOUND",
+        "reason": "not_found",
+        "http_status": 404,
+    }
+    missed |= {"gone_sightings": 1, "gone_since": NOW, "attempts": 1, "last_checked_at": None}
+    lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1, **missed))
+    text = told(lake)
+    assert "last outcome NOT_FOUND, HTTP 404\n" in text
+    assert "not_found" not in text
+    assert "missed once since 2026-03-01 12:00:00; missed 3 times over 1 d it counts as gone" in text
+
+
+def test_what_robots_forbids_is_told_once_with_its_rule(lake: Lake) -> None:
+    rule = "Disallow: /p (line 2)"
+    denied = {"state": "BLOCKED", "last_outcome": "ROBOTS_DENIED", "last_error": rule, "reason": rule}
+    lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1, crawl_count=0, http_status=None, **denied))
+    text = told(lake)
+    assert f"because robots.txt forbids it: {rule}\n  last outcome ROBOTS_DENIED, checked" in text
+    assert "never: no request goes out before robots.txt allows it" in text
+    assert "judged anew then, or as soon as robots.txt changes" in text
+
+
 @pytest.mark.parametrize("state", ["GONE", "TERMINAL"])
 def test_what_has_ended_is_not_asked_again(lake: Lake, state: str) -> None:
     lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1, state=state, reason="not_found"))
