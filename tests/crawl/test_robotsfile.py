@@ -98,6 +98,7 @@ def test_a_delay_is_a_number_or_none(value: str, seconds: float | None) -> None:
 def test_a_delay_between_agents_is_of_those_above_it_alone() -> None:
     reader = read("User-agent: a\nCrawl-delay: 3\nUser-agent: b\nDisallow: /x")
     assert {"a": 3.0} == reader.delays
+    assert {"a": 3.0, "b": 5.0} == read("User-agent: a\nCrawl-delay: 3\nUser-agent: b\nCrawl-delay: 5").delays
     assert {"a", "b"} == {agent for agent, lines in reader.agents.items() if lines}
 
 

@@ -19,6 +19,7 @@ from crawl.policy import Round, Settings
 from cycles import cluster as clusters
 from cycles import opening
 from cycles import round as round_module
+from cycles.holding import hold
 from cycles.options import RunOptions
 from cycles.progress import Progress
 from cycles.setup import Lake
@@ -151,23 +152,8 @@ def test_links_that_waited_are_merged_and_a_round_that_discovers_is_not_idle(
     assert {"http://a.test/", "http://a.test/new"} == set(lake.seen())
 
 
-def test_whoever_holds_a_lake_is_named_to_the_next(lake: Lake) -> None:
-    told: list[str] = []
-    with round_module.hold(lake.store, LEASE, told.append) as (fence, who):
-        assert (1, os.getpid()) == (fence.number, who.pid)
-        with (
-            pytest.raises(LakeBusy, match=rf"in use by process {os.getpid()} on "),
-            round_module.hold(lake.store, LEASE, told.append),
-        ):
-            pass
-        rounds.check_fence(lake.store, fence)
-    with round_module.hold(lake.store, LEASE, told.append) as (fence, _):
-        assert 2 == fence.number
-    assert [] == told
-
-
 def test_a_lake_in_use_is_left_alone_and_a_run_that_fails_lets_go_of_it(lake: Lake) -> None:
-    with round_module.hold(lake.store, LEASE, print), pytest.raises(LakeBusy):
+    with hold(lake.store, LEASE, print), pytest.raises(LakeBusy):
         run(lake.root)
     assert None is opening.is_open(lake.store)
     run(lake.root)
