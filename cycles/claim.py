@@ -158,6 +158,12 @@ class Lease:
         """Whether a request may be dispatched now."""
         return self.lost is None and boottime() - self._proved_at < self._length
 
+    def confirm(self) -> None:
+        """Look once more. Raises FenceLost when the group is another's, or the round is over."""
+        self._prove()
+        if self.lost:
+            raise FenceLost(self.lost)
+
     def stop(self) -> None:
         """End the watching."""
         self._stop.set()

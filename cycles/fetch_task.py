@@ -93,6 +93,9 @@ def _attempt(
 ) -> dict[str, Any]:
     work, store = context.work, context.work.store
     adopted = claims.adopt(work, mine, lambda path: codec.valid_length(store.read(path)))
+    ended = work.read(f"group-{group:05d}", "done.json")
+    if ended is not None:  # the attempt that this one waited for came to its end meanwhile
+        return dict(ended)
     lease = claims.Lease(work, mine, context.token, context.settings.fetching.lease)
     lease.start(time.sleep)
     for part in adopted:
@@ -113,6 +116,7 @@ def _attempt(
     finally:
         writer.abandon()  # flushes what is whole; a no-op after close
         lease.stop()
+    lease.confirm()  # one that was stopped until here, and wakes beside its successor, leaves nothing
     own = [claims.Part(path, length) for path, length in writer.finished()]
     files.write_work(store, claims.folder(work, group, "hosts.parquet"), _host_rows(visited.hosts, context))
     files.write_work(

@@ -201,6 +201,15 @@ def test_a_newer_claim_ends_the_permission_for_good(work: Workspace, lock: Lock)
     lease.stop()
 
 
+def test_a_last_look_tells_an_attempt_that_it_was_overtaken(work: Workspace, lock: Lock) -> None:
+    mine = claims.claim(work, 0, 7, lock, LONG, never)
+    lease = Lease(work, mine, lock.token, LONG)
+    lease.confirm()  # that its driver is gone does not spoil what it finished
+    claimed(work, lock, Claim(0, 8, 2))
+    with pytest.raises(FenceLost, match=r"8\.2"):
+        lease.confirm()
+
+
 def test_a_driver_that_says_goodbye_or_falls_silent_ends_the_permission(work: Workspace, lock: Lock) -> None:
     short = timedelta(milliseconds=200)
     lease = Lease(work, claims.claim(work, 0, 7, lock, LONG, never), lock.token, short)

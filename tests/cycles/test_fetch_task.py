@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -295,6 +296,37 @@ def test_an_attempt_that_is_overtaken_stops_asking_and_leaves_what_it_recorded(t
 
     # looks for a newer claim every fifth of the lease
     play(tmp_path, test, paths=pages, delay=timedelta(milliseconds=25), lease=timedelta(seconds=0.75))
+
+
+def test_an_attempt_that_is_overtaken_after_its_last_request_leaves_no_result(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        newer = claims.folder(site.context.work, 0, Claim(0, 2, 2).name)
+        site.on_part = lambda: site.lake.store.write(newer, b"{}")  # as its only part is closed
+        with pytest.raises(FenceLost, match=r"attempt 2\.2 owns group 0 now"):
+            await site.fetch()
+        assert sorted(PAGES) == sorted(site.asked())
+        assert None is site.context.work.read("group-00000", "done.json")
+        assert not site.lake.store.exists(claims.folder(site.context.work, 0, "hosts.parquet"))
+
+    play(tmp_path, test)
+
+
+def test_an_attempt_that_waited_for_an_older_one_takes_the_result_it_came_to(tmp_path: Path) -> None:
+    async def test(site: Site) -> None:
+        work, older, lock = site.context.work, Claim(0, 1, 1), Lock.take()
+        who = json.dumps(Who.me(lock).plain()).encode()
+        site.lake.store.write(claims.folder(work, 0, older.name), who)
+        waiting = asyncio.create_task(site.fetch())
+        while len([s for s in site.lake.store.list(claims.folder(work, 0)) if "claim-" in s.path]) < 2:
+            await asyncio.sleep(0.01)
+        ended = {"parts": [], "carried": [["a.test", "window", 3]]}
+        work.once(ended, "group-00000", "done.json")
+        lock.drop()
+        site.lake.store.write(claims.folder(work, 0, older.name + ".released"), b"{}")
+        assert ended == await waiting
+        assert [] == site.server.paths()
+
+    play(tmp_path, test)
 
 
 def test_where_a_redirect_leads_is_looked_up_in_the_lake(tmp_path: Path) -> None:
