@@ -3,7 +3,7 @@
 A row's age counts from its last confirmation. Requests, plans, rejects, labels, delivered events and
 entries of `rounds` go by whole files. A text stays while a live URL has it; a body while a URL that has
 it was checked lately; a page's links while the page is live and was not parsed anew. Links not merged yet
-stay; so do events not delivered, once there is a relay.
+stay; so do events that no relay has delivered, however old.
 
 What always holds: a file is rewritten only where a fifth of its rows may go, so that rows which stay are
 not copied day after day; memory is bounded by a row group and the keys that may go. Nothing here is
@@ -53,7 +53,7 @@ class Limits:
     now: datetime  # planning time
     round: int  # the newest
     merged_through: int  # links of later rounds stay
-    delivered_through: int | None  # events of later rounds stay; None: nobody delivers any
+    delivered_through: int  # events of later rounds stay; 0: nobody has delivered any
 
 
 def changes(
@@ -75,7 +75,7 @@ def changes(
     }
     for table, age in days.items():
         old = [file for file in entries[table] if _day(file) < _before(limits.now, age)]
-        if table == "outbox" and limits.delivered_through is not None:
+        if table == "outbox":
             old = [file for file in old if _last_round(file) <= limits.delivered_through]
         if old:
             yield Change(table, tuple(old))

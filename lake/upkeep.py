@@ -161,7 +161,7 @@ def _retain(work: _Work, newest: Mapping[str, Any], keep: Retention) -> str | No
         now=newest["now"],
         round=newest["round"],
         merged_through=int(_counts(newest).get("links_merged_through", 0)),
-        delivered_through=delta.app_version(store, "outbox", RELAY) or None,
+        delivered_through=delta.app_version(store, "outbox", RELAY),
     )
     entries = {table: shown.files(table) for table in SPECS}
     target = work.storage.target_bytes
