@@ -21,8 +21,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
@@ -47,8 +46,6 @@ _STARTS: Final = 3
 _PATIENCE: Final = 60.0
 #: what the child's exit code says of the page it was at
 _EXITS: Final = {1: "parse_error", OUT_OF_MEMORY: "parse_memory"}
-#: idle children kept for the next task
-_KEPT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +89,12 @@ def page(record: Fetch, compressed: bytes) -> tuple[Any, ...]:
 
 
 class ParseChild:
-    """One parse process, started when needed and again after a loss. For one thread at a time."""
+    """One parse process, started when needed and again after a loss. Batches of threads take turns."""
 
     def __init__(self, root: str, settings: Settings) -> None:
         self._setup = (root, pickle.dumps(settings))
         self._deadline = settings.parsing.deadline.total_seconds()
+        self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Pipe | None = None
 
@@ -107,6 +105,14 @@ class ParseChild:
 
     def parse(self, pages: Sequence[tuple[Any, ...]]) -> Parsed:
         """Parse a batch (see `page`). Raises ClusterError when no parse process can be started."""
+        with self._turn:
+            try:
+                return self._parse(pages)
+            except BaseException:
+                self.close()  # an answer that nobody took must not be the next batch's
+                raise
+
+    def _parse(self, pages: Sequence[tuple[Any, ...]]) -> Parsed:
         extracts: list[Extract] = []
         failed: dict[int, str] = {}
         tried: set[int] = set()
@@ -230,6 +236,16 @@ class ParseChild:
                 stream.close()
         return process.wait()
 
+    def close_if_idle(self) -> bool:
+        """End the process unless a batch is under way; whether it has ended."""
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            self.close()
+        finally:
+            self._turn.release()
+        return True
+
     def __enter__(self) -> ParseChild:
         return self
 
@@ -250,39 +266,25 @@ def _table(data: bytes) -> pa.Table:
         return reader.read_all()
 
 
-_idle: dict[tuple[str, bytes], list[ParseChild]] = {}
+_own: dict[tuple[str, bytes], ParseChild] = {}
 _lock: Final = threading.Lock()
 
 
-@contextmanager
-def lent(root: str, settings: Settings) -> Iterator[ParseChild]:
-    """A parse process for one task: one that an earlier task of this worker left, or a new one."""
+def lent(root: str, settings: Settings) -> ParseChild:
+    """This worker's parse process. Tasks side by side share it: their batches take turns.
+
+    (One is enough: a worker is meant for one core, and what its tasks do besides goes on meanwhile.)
+    """
     key = (root, pickle.dumps(settings))
     with _lock:
-        free = _idle.get(key)
-        child = free.pop() if free else ParseChild(root, settings)
-    try:
-        yield child
-    except BaseException:
-        child.close()
-        raise
-    with _lock:
-        others = [c for k, kept in _idle.items() if k != key for c in kept]  # of settings no longer in force
-        for other in others:
-            other.close()
-        kept = _idle.get(key, [])
-        _idle.clear()
-        _idle[key] = kept
-        if len(kept) < _KEPT:
-            kept.append(child)
-            return
-    child.close()
+        for other in [k for k, kept in _own.items() if k != key and kept.close_if_idle()]:
+            del _own[other]  # of settings no longer in force
+        return _own.setdefault(key, ParseChild(root, settings))
 
 
 @atexit.register
-def _close_idle() -> None:
+def _close_all() -> None:
     with _lock:
-        for kept in _idle.values():
-            for child in kept:
-                child.close()
-        _idle.clear()
+        for child in _own.values():
+            child.close()
+        _own.clear()

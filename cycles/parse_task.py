@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -95,8 +95,8 @@ def parse_parts(
 
     `parser`: a parse process of the caller's; without one, this worker's.
     """
-    lending = nullcontext(parser) if parser else child.lent(context.root, context.settings)
-    with lending as own, ExitStack() as stack:
+    own = parser or child.lent(context.root, context.settings)
+    with ExitStack() as stack:
         task = _Task(context, own, stack)
         for part in parts:
             task.take(part)

@@ -212,15 +212,42 @@ def test_no_secret_is_in_what_a_process_is_given(parser: ParseChild) -> None:
     assert SECRET.hex().encode() not in pickle.dumps(parser._setup)
 
 
-def test_a_lent_process_goes_to_the_next_task_with_the_same_settings(root: str) -> None:
-    with lent(root, Settings()) as one:
-        one.parse(pages(b"<p>one"))
-        with lent(root, Settings()) as other:
-            assert other is not one
-    with lent(root, Settings()) as again:
-        assert again is other or again is one
-    changed = replace(Settings(), parsing=Parsing(links=1))
-    with lent(root, changed) as different:
-        assert different not in (one, other)
+def test_tasks_of_one_worker_share_a_process_while_their_settings_are_the_same(root: str) -> None:
+    one = lent(root, Settings())
+    one.parse(pages(b"<p>one"))
+    assert lent(root, Settings()) is one
+    assert one.pid is not None
+    changed = lent(root, replace(Settings(), parsing=Parsing(links=1)))
+    assert changed is not one
     assert one.pid is None  # of settings that are no longer in force
-    child._close_idle()
+    child._close_all()
+
+
+def test_batches_of_two_threads_take_turns_and_each_gets_its_own_answer(root: str) -> None:
+    found: dict[int, list[str]] = {}
+
+    def work(number: int) -> None:
+        bodies = [b"<p>%d %d" % (number, page) for page in range(30)]
+        found[number] = sorted(
+            text
+            for batch in (bodies[:10], bodies[10:])
+            for text in texts(lent(root, Settings()).parse(pages(*batch)))
+        )
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {n: sorted(f"{n} {page}" for page in range(30)) for n in range(2)}
+    child._close_all()
+
+
+def test_a_process_with_a_batch_under_way_is_not_taken_from_it(root: str) -> None:
+    busy = lent(root, Settings())
+    with busy._turn:
+        other = lent(root, replace(Settings(), parsing=Parsing(links=1)))
+        assert other is not busy
+        assert not busy.close_if_idle()
+    assert busy.close_if_idle()
+    child._close_all()
