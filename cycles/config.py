@@ -117,17 +117,27 @@ def _unknown(key: str, place: str) -> SettingsError:
     return SettingsError(f"{place}: there is no setting {key!r}{hint}")
 
 
+@cache
+def _wanted(section: str) -> Mapping[str, Any]:
+    """Declared types of a section's keys."""
+    return get_type_hints(_sections()[section])
+
+
+@cache
+def _adapter(section: str, name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_wanted(section)[name])
+
+
 def _check(section: str, name: str, value: object, place: str) -> object:
     """One value in its declared type. Raises SettingsError."""
-    kind = _sections()[section]
-    if name not in get_type_hints(kind):
+    wanted = _wanted(section).get(name)
+    if wanted is None:
         raise _unknown(f"{section}.{name}", place)
-    wanted = get_type_hints(kind)[name]
     try:
         if wanted is timedelta:
             return duration(value)
         given = tuple(value) if isinstance(value, list) else value
-        checked: object = TypeAdapter(wanted).validate_python(given, strict=True)
+        checked: object = _adapter(section, name).validate_python(given, strict=True)
     except ValidationError as exc:
         what = exc.errors()[0]["msg"]
         raise SettingsError(f"{place}: {section}.{name} = {value!r} does not fit: {what}") from exc
