@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from crawl.errors import LakeBusy
 from cycles import closing, opening, steps
 from cycles.clock import utcnow
 from cycles.holding import hold
@@ -67,7 +68,11 @@ def run(root: str, options: RunOptions, progress: Progress) -> list[Done]:
 def _tidy(root: str, progress: Progress) -> None:
     """Upkeep after rounds, where the settings want it: what nobody calls for is forgotten until it hurts."""
     if open_lake(root).settings.storage.upkeep:
-        told = upkeep(root, progress.note)
+        try:
+            told = upkeep(root, progress.note)
+        except LakeBusy as exc:  # the rounds are done; whoever took the lake since will tidy up in turn
+            progress.note(f"upkeep is left to others: {exc}")
+            return
         if told != NOTHING:
             progress.note(f"upkeep: {told}")
 

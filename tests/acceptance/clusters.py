@@ -31,7 +31,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 2, environ: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+def cluster(
+    folder: Path, workers: int = 2, environ: Mapping[str, str] | None = None, *, nanny: bool = True
+) -> Iterator[Cluster]:
     """`dask scheduler` and `dask worker` on loopback, without dashboards, while the block runs."""
     folder.mkdir(parents=True, exist_ok=True)
     where = folder / "scheduler.json"
@@ -49,7 +51,8 @@ def cluster(folder: Path, workers: int = 2, environ: Mapping[str, str] | None = 
         started = [
             dask(
                 "worker", address, "--host", "127.0.0.1", "--nthreads", "2", "--nworkers", "1",
-                "--no-dashboard", "--local-directory", str(folder / f"worker-{number}"),
+                "--no-dashboard", "--nanny" if nanny else "--no-nanny",
+                "--local-directory", str(folder / f"worker-{number}"),
             )
             for number in range(workers)
         ]  # fmt: skip

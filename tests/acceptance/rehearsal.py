@@ -111,7 +111,8 @@ class Rehearsal:
             "politeness": {"min_delay": "10ms"},
             "round": {"window": "5m"},
             "fetching": {"lease": self.lease, "part_bytes": 40_000},
-            "storage": {"tier_ratio": 2},  # so that upkeep finds something to do after three rounds
+            # upkeep runs when a test says so, and finds something to do after three rounds
+            "storage": {"upkeep": False, "tier_ratio": 2},
         }
         return toml({**self.served.settings, **ours})
 

@@ -162,6 +162,21 @@ def test_a_lake_in_use_is_left_alone_and_a_run_that_fails_lets_go_of_it(lake: La
     assert [2] == [done.round for done in run(lake.root)[0]]
 
 
+def test_a_lake_that_another_driver_took_after_the_round_is_left_to_its_upkeep(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tidy = round_module.upkeep
+
+    def taken(root: str, tell: Any) -> str:
+        with hold(lake.store, LEASE, print):
+            return tidy(root, tell)
+
+    monkeypatch.setattr(round_module, "upkeep", taken)
+    (done,), seen = run(lake.root)
+    assert 1 == done.round
+    assert f"upkeep is left to others: the lake is in use by process {os.getpid()}" in seen
+
+
 def test_a_place_without_a_lake_is_told_first(tmp_path: Path) -> None:
     with pytest.raises(NoSuchLake):
         run(str(tmp_path), RunOptions(scheduler="tcp://127.0.0.1:1"))
