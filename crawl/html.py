@@ -46,10 +46,11 @@ _A, _AREA, _BASE, _LINK, _META = map(_id, ("a", "area", "base", "link", "meta"))
 _TITLE, _HTML, _FRAME, _IFRAME = map(_id, ("title", "html", "frame", "iframe"))
 _NOSCRIPT, _SVG = map(_id, ("noscript", "svg"))
 _BODY: Final = _ids("body frameset")
-#: only pages with such an attribute pay for a search of it
+#: only pages with such an attribute pay for a search of it; a word is found ten times faster than a pattern,
+#: and then looked at
 _HIDDEN: Final = (
-    re.compile(rb"idden(?<=[^\w-][hH]idden)[\s=/>]"),  # a literal first: ten times faster than IGNORECASE
-    re.compile(rb"IDDEN(?<=[^\w-]HIDDEN)[\s=/>]"),
+    (b"idden", re.compile(rb"idden(?<=[^\w-][hH]idden)[\s=/>]")),
+    (b"IDDEN", re.compile(rb"IDDEN(?<=[^\w-]HIDDEN)[\s=/>]")),
 )
 #: not for readers; the last ones hold markup that a parser keeps as plain text
 _UNSEEN: Final = _ids("script style template noframes noembed iframe")
@@ -113,7 +114,7 @@ def read(
     for node in parts.unseen:
         # Unlinked, not freed: nodes below it are still held by other lists.
         node.decompose(recursive=False)
-    if any(pattern.search(source) for pattern in _HIDDEN):
+    if _may_hide(source):
         for node in tree.css("[hidden]"):
             node.decompose(recursive=False)
     base = _base(parts.bases, page_url)
@@ -203,6 +204,17 @@ def _sort_rare(parts: _Parts, tag: int, node: LexborNode, *, in_head: bool) -> N
         parts.titles.append(node)
     elif tag == _HTML:
         parts.html.append(node)
+
+
+def _may_hide(source: bytes) -> bool:
+    """Whether there may be an attribute `hidden`."""
+    for word, pattern in _HIDDEN:
+        at = source.find(word)
+        while at >= 0:
+            if pattern.match(source, at):
+                return True
+            at = source.find(word, at + len(word))
+    return False
 
 
 def _dissolve(tree: LexborHTMLParser, nodes: list[LexborNode]) -> None:
