@@ -8,6 +8,7 @@ comes is not decided here.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -53,6 +54,7 @@ class Asker:
         journal: Sink,
         settings: Settings,
         policy_version: str,
+        held: Callable[[str, str], bool],
     ) -> None:
         self._ledger = ledger
         self._turns = turns
@@ -62,6 +64,7 @@ class Asker:
         self._journal = journal
         self._settings = settings
         self._policy_version = policy_version
+        self._held = held
         self._fresh: dict[HostQueue, Resolved | ResolveError] = {}  # answers of name servers, not used yet
         self._questions: set[asyncio.Task[None]] = set()
         #: records made
@@ -77,6 +80,10 @@ class Asker:
 
     def turn(self, queue: HostQueue, now: float) -> None:
         """Makes the host's next request, deciding against those before it that must not be made."""
+        if self._held(queue.state.host, queue.state.domain):
+            self._turns.late[queue.state.host] = "paused"
+            self._turns.release(queue, again=False)
+            return
         for _ in range(_BATCH):
             ask = self._ledger.next(queue)
             if ask is None:  # nothing left, or all waits for a robots.txt: its answer brings the host back

@@ -32,6 +32,8 @@ HOST_FAULTS: Final = frozenset(o for o, rule in TABLE.items() if rule.against ==
 
 #: share of the newest duration in the moving average: about the last ten requests count
 _EMA_SHARE: Final = 0.2
+#: the same when it is shorter: a first answer, connection and cold caches included, says little of the next
+_EMA_SHARE_DOWN: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +186,9 @@ def after(
 
 
 def _average(before: float | None, newest: float) -> float:
-    return newest if before is None else before + _EMA_SHARE * (newest - before)
+    if before is None:
+        return newest
+    return before + (_EMA_SHARE if newest > before else _EMA_SHARE_DOWN) * (newest - before)
 
 
 def _backoff(errors: int, policy: Politeness, unit: float) -> timedelta:

@@ -133,9 +133,18 @@ def own_parts(work: Workspace, claim_: Claim) -> list[str]:
 class Lease:
     """The running proof that this attempt may dispatch; `permit()` is cheap, asked before every request."""
 
-    def __init__(self, work: Workspace, mine: Claim, driver_token: str, lease: timedelta) -> None:
+    def __init__(
+        self,
+        work: Workspace,
+        mine: Claim,
+        driver_token: str,
+        lease: timedelta,
+        beside: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`beside`: called after every look, for what else must be watched while requests are made."""
         self._work, self._mine, self._token = work, mine, driver_token
         self._length = lease.total_seconds()
+        self._beside = beside
         self._proved_at = float("-inf")
         self._last_beat: int | None = None
         self._stop = threading.Event()
@@ -172,6 +181,7 @@ class Lease:
         while not self._stop.wait(self._length / 5):
             try:
                 self._prove()
+                self._beside()
             except Exception:  # noqa: BLE001  # any storage fault is no proof; the lease lapses if they go on
                 continue
 

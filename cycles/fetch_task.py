@@ -33,6 +33,7 @@ from cycles import claim as claims
 from cycles.clock import utcnow
 from cycles.context import Context
 from cycles.holder import Lock
+from cycles.holds import Holds
 from lake import files, identity, journal, runs
 from lake.snapshot import Snapshot
 
@@ -96,7 +97,9 @@ def _attempt(
     ended = work.read(f"group-{group:05d}", "done.json")
     if ended is not None:  # the attempt that this one waited for came to its end meanwhile
         return dict(ended)
-    lease = claims.Lease(work, mine, context.token, context.settings.fetching.lease)
+    holds = Holds(store, context.now)
+    holds.refresh()
+    lease = claims.Lease(work, mine, context.token, context.settings.fetching.lease, beside=holds.refresh)
     lease.start(time.sleep)
     for part in adopted:
         announce("part", {"group": group, "path": part.path, "length": part.length})
@@ -109,7 +112,9 @@ def _attempt(
         store, claims.parts_folder(work, mine), context.settings.fetching, on_part=on_part
     )
     try:
-        visited = asyncio.run(_visit(context, mine, inputs, adopted, writer, lease, deadline, announce))
+        visited = asyncio.run(
+            _visit(context, mine, inputs, adopted, writer, lease, holds, deadline, announce)
+        )
         writer.close()
     except fetch.LeaseLost as exc:
         raise FenceLost(lease.lost or str(exc)) from exc
@@ -137,6 +142,7 @@ async def _visit(
     adopted: Sequence[claims.Part],
     writer: journal.PartWriter,
     lease: claims.Lease,
+    holds: Holds,
     deadline: float,
     announce: Announce,
 ) -> fetch.Visited:
@@ -159,6 +165,7 @@ async def _visit(
             journal=writer,
             permit=lease.permit,
             known=_known(context),
+            held=holds.held,
             settings=settings,
             policy_version=context.policy_version,
             keyer=keyer,

@@ -80,8 +80,10 @@ def open_round(
             },
             "open.json",
         )
-    elif options.now is not None and datetime.fromisoformat(pinned["now"]) != options.now:
-        tell(f"round {number} is open: finishing it at its own planning time {pinned['now']}")
+    else:
+        same = options.now is None or datetime.fromisoformat(pinned["now"]) == options.now
+        own = "" if same else f" at its own planning time {pinned['now']}"
+        tell(f"round {number} is open: finishing it{own}, with the settings it was opened with")
     return _context(store, pinned, fence=fence, token=token), pinned
 
 

@@ -1,8 +1,9 @@
-"""Pausing hosts and letting them go on: rows of `suppressions`, read by the next plan.
+"""Pausing hosts and letting them go on: rows of `suppressions`, read by plans and running fetches.
 
 What always holds: the newest word on a name counts (view `suppressed`); nothing is ever deleted, so the table
 tells who held what back, when and why. A name pauses the host of that name, and every host of the domain of
-that name. A round whose plan is fixed already is not changed.
+that name. A round that is being fetched leaves it alone within seconds (cycles.holds), and carries over
+what it had planned of it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _write(lake: Lake, row: dict[str, Any]) -> None:
 
 
 def pause(lake: Lake, host: str, *, reason: str | None, who: str, now: datetime) -> bool:
-    """Hold a host or domain back from the next plan on; False when it is already."""
+    """Hold a host or domain back from now on; False when it is already."""
     if _held(lake, host, now):
         return False
     row = {"kind": "pause", "pattern": host, "reason": reason, "requested_by": who, "requested_at": now}

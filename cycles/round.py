@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from crawl.errors import LakeBusy
+from crawl.errors import LakeBusy, UsageError
 from cycles import closing, opening, steps
 from cycles.clock import utcnow
 from cycles.holding import hold
@@ -119,7 +119,7 @@ def _round(desk: steps.Desk, fence: rounds.Fence, driver: str) -> Done:
     number, tell = desk.context.round, desk.progress
     tell.stage(number, "plan")
     planned = steps.timed(desk, "plan", lambda: steps.plan(desk))
-    require_agent(desk.context.settings, planned["hosts"])
+    _may_ask(desk, planned["hosts"])
     expected = min(float(planned["predicted"]["seconds"]), desk.context.window_s)
     tell.stage(number, "fetch", planned=int(planned["planned"]), expected_s=expected)
     fetched = steps.timed(desk, "fetch", lambda: steps.fetch(desk, planned))
@@ -137,6 +137,19 @@ def _round(desk: steps.Desk, fence: rounds.Fence, driver: str) -> Done:
     # links of earlier rounds may wait as well, so a round that merges none is never the last
     idle = desk.pinned["merge_links"] and int(counts["planned"]) == 0 and int(counts["discovered"]) == 0
     return Done(round=number, planned=int(counts["planned"]), idle=idle, counts=counts)
+
+
+def _may_ask(desk: steps.Desk, hosts: Sequence[str]) -> None:
+    """Raises UsageError where the settings may not ask these hosts.
+
+    A round of which nothing was asked yet is given up then, so that the next run plans anew with settings
+    that were mended; else its pinned ones would refuse for ever.
+    """
+    try:
+        require_agent(desk.context.settings, hosts)
+    except UsageError:
+        desk.context.work.give_up()
+        raise
 
 
 def _counts(sealed: rounds.Seal) -> Mapping[str, Any]:

@@ -54,6 +54,19 @@ class Workspace:
         except ValueError as exc:
             raise LakeError(f"{path} is damaged ({exc}); move it away to have it made again") from exc
 
+    def give_up(self) -> bool:
+        """Forget the round, if no task has claimed anything of it yet; whether it was forgotten.
+
+        The opening goes last: one that is cut short leaves a round that is planned again.
+        """
+        paths = [stat.path for stat in self.store.list(self.path())]
+        if any("/claim-" in path for path in paths):
+            return False
+        opening = self.path("open.json")
+        self.store.delete([path for path in paths if path != opening])
+        self.store.delete([opening])
+        return True
+
     def once(self, value: Mapping[str, Any], *names: str) -> Any:
         """Write a JSON object if there is none; return the one that stands."""
         data = json.dumps(value, sort_keys=True, ensure_ascii=False).encode()

@@ -65,6 +65,7 @@ async def visit(
     journal: Sink,
     permit: Callable[[], bool],
     known: Callable[[int], Known | None],
+    held: Callable[[str, str], bool] = lambda host, domain: False,
     settings: Settings,
     policy_version: str,
     keyer: Keyer,
@@ -78,7 +79,8 @@ async def visit(
     """Asks `planned` (each host's in their order) until done or `deadline` (on `clock.monotonic`).
 
     `done`: records of earlier attempts with their compressed bodies, folded in first; with them, or with
-    `resumed`, each host is first left alone for one full gap. `now`: planning time, for the age of robots
+    `resumed`, each host is first left alone for one full gap. `held` (host, domain) says who is not to be
+    asked any more: what is left of it is carried as `paused`. `now`: planning time, for the age of robots
     copies. Raises LeaseLost, and whatever `journal` raises.
     """
     ledger = Ledger(
@@ -104,6 +106,7 @@ async def visit(
         journal=journal,
         settings=settings,
         policy_version=policy_version,
+        held=held,
     )
 
     def tell() -> None:

@@ -82,11 +82,14 @@ def test_who_finishes_a_round_takes_everything_from_its_opening_but_fence_and_to
 
 
 @pytest.mark.parametrize("options", [RunOptions(), AT_NOW])
-def test_nothing_is_told_when_the_open_rounds_time_is_no_surprise(lake: Lake, options: RunOptions) -> None:
-    opened(lake)
+def test_an_open_round_is_told_its_time_only_when_another_was_asked_for(
+    lake: Lake, options: RunOptions
+) -> None:
     told: list[str] = []
-    assert NOW == opened(lake, options, told=told)[0].now
+    opened(lake, told=told)
     assert [] == told
+    assert NOW == opened(lake, options, told=told)[0].now
+    assert ["round 1 is open: finishing it, with the settings it was opened with"] == told
 
 
 def test_a_committed_round_is_open_no_more(lake: Lake) -> None:

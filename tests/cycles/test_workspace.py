@@ -44,3 +44,22 @@ def test_it_travels_as_two_plain_values(tmp_path: Path) -> None:
 
 def test_a_process_keeps_one_store_a_lake(tmp_path: Path) -> None:
     assert store_at(str(tmp_path)) is store_at(str(tmp_path))
+
+
+def test_a_round_of_which_nothing_was_claimed_can_be_given_up(tmp_path: Path) -> None:
+    work = Workspace(str(tmp_path), 3)
+    work.once({"a": 1}, "open.json")
+    work.once({"b": 1}, "plan.json")
+
+    assert work.give_up()
+    assert work.read("open.json") is None
+    assert [] == work.store.list(work.path())
+
+
+def test_a_round_with_a_claimed_group_is_kept(tmp_path: Path) -> None:
+    work = Workspace(str(tmp_path), 3)
+    work.once({"a": 1}, "open.json")
+    work.once({}, "group-00000", "claim-000001.0001.json")
+
+    assert not work.give_up()
+    assert {"a": 1} == work.read("open.json")

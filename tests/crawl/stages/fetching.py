@@ -118,6 +118,7 @@ async def fetch_group(
     done: Iterable[tuple[Fetch | Skip, bytes | None]] = (),
     permit: Callable[[], bool] = lambda: True,
     known: Callable[[int], fetch.Known | None] = lambda key: None,
+    held: Callable[[str, str], bool] = lambda host, domain: False,
     progress: Callable[[fetch.Progress], None] = lambda seen: None,
     resumed: bool = False,
 ) -> Result:
@@ -138,6 +139,7 @@ async def fetch_group(
             journal=sink,
             permit=permit,
             known=known,
+            held=held,
             settings=settings,
             policy_version="p1",
             keyer=KEYER,

@@ -612,3 +612,16 @@ def test_journalled_bodies_are_read_back_by_offset() -> None:
     assert isinstance(record, Fetch)
     assert record.outcome == Outcome.OK
     assert journal.frame_at(bytes(sink.data), offset) == (record, body)
+
+
+def test_a_host_paused_in_mid_fetch_is_asked_no_more_and_the_rest_is_carried() -> None:
+    asked: list[str] = []
+
+    def held(host: str, domain: str) -> bool:
+        asked.append(host)
+        return host == "a.test" and asked.count("a.test") > 3  # robots.txt and two pages have had their turn
+
+    result = crawl({}, [f"/{n}" for n in range(6)], held=held)
+
+    assert {("a.test", "paused"): 4} == dict(result.visited.carried)
+    assert 2 == len(result.fetches())
