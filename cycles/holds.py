@@ -1,7 +1,7 @@
 """Hosts that an operator holds back while a round runs: `crawl pause` must not wait for the next plan.
 
 What always holds: the table `suppressions` is the only truth; it is read again only when it has a new
-version, and a look that fails leaves the last answer standing. `held` is cheap and asked before every request.
+version, and a look that fails leaves the last answer standing. `held` is cheap, asked before every request.
 """
 
 from __future__ import annotations
