@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import gc
 import logging
+import signal
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import dask
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
@@ -35,6 +38,8 @@ _LOCAL = {
     # a worker that stopped (SIGSTOP, swapped out) is given up after this, and its task runs elsewhere
     "distributed.scheduler.worker-ttl": "30s",
     "distributed.scheduler.allowed-failures": 3,
+    # its process is started anew at once; give it the time a busy machine needs before its place is given up
+    "distributed.deploy.lost-worker-timeout": "5 minutes",
     "distributed.worker.daemon": False,
     "distributed.comm.timeouts.connect": "10s",
     "distributed.admin.log-format": "%(message)s",
@@ -48,6 +53,29 @@ _LOCAL = {
     "distributed.scheduler.work-stealing-interval": "1s",
     "distributed.scheduler.active-memory-manager.start": False,
 }
+
+
+class _OwnCluster(LocalCluster):
+    """A local cluster that bears with workers dying while they come up.
+
+    Dask's own loses its watch over workers when one is told as gone before it was told as there: it then
+    closes healthy ones, and raises when it ends.
+    """
+
+    def _update_worker_status(self, op: str, msg: Any) -> None:
+        if op != "remove" or msg in self.scheduler_info["workers"]:
+            super()._update_worker_status(op, msg)  # type: ignore[no-untyped-call]  # Dask's, untyped
+
+
+class Deaf(WorkerPlugin):
+    """For our own workers: Ctrl-C in a terminal reaches every process of it, and only the driver shall answer."""
+
+    name = "crawl-deaf"
+
+    def setup(self, worker: Worker) -> None:
+        """Called by Dask in the worker's main thread."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class FetchSlots(WorkerPlugin):
@@ -118,7 +146,7 @@ def _local(workers: int) -> Iterator[Client]:
 def _started(workers: int, stack: ExitStack) -> Client:
     """A client of our own cluster, which ends with the stack. Raises ClusterError."""
     try:
-        own = LocalCluster(
+        own = _OwnCluster(  # type: ignore[no-untyped-call]  # Dask's, untyped
             n_workers=workers,
             threads_per_worker=2,
             processes=True,

@@ -9,6 +9,7 @@ keeps dying, or a scheduler that is gone, is a ClusterError.
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -26,6 +27,10 @@ Work = tuple[Callable[..., Any], tuple[Any, ...]]
 
 #: seconds between two looks at the futures while announcements come in
 _TICK: Final = 0.25
+#: seconds between two looks at futures when nothing is announced
+_BLINK: Final = 0.02
+#: seconds between two looks for workers, and how long there may be none
+_LOOK, _NOBODY = 2.0, 45.0
 
 
 def _lost(exc: Exception) -> ClusterError:
@@ -38,6 +43,25 @@ def _lost(exc: Exception) -> ClusterError:
     )
 
 
+class _Presence:
+    """Whether anybody is there to work: without a worker, tasks would wait for ever and say nothing."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._seen = self._looked = time.monotonic()
+
+    def look(self) -> None:
+        """Cheap when called often. Raises OSError when no worker was there for a while."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK:
+            return
+        self._looked = now
+        if self._client.status == "running" and self._client.scheduler_info(n_workers=-1)["workers"]:
+            self._seen = now
+        elif now - self._seen > _NOBODY:
+            raise OSError(f"no worker was left for {_NOBODY:.0f} s")
+
+
 def run_all(client: Client, work: Sequence[Work], progress: Callable[[int, int], None]) -> list[Any]:
     """Results in the order of `work`. Raises what a task raised, ClusterError when the cluster fails."""
     if not work:
@@ -45,7 +69,13 @@ def run_all(client: Client, work: Sequence[Work], progress: Callable[[int, int],
     results: dict[Any, Any] = {}
     try:
         futures = [client.submit(function, *args, pure=False) for function, args in work]
-        for future, result in as_completed(futures, loop=client.loop, with_results=True):
+        ready, presence = as_completed(futures, loop=client.loop, with_results=True), _Presence(client)
+        while not ready.is_empty():
+            if not ready.has_ready():
+                time.sleep(_BLINK)
+                presence.look()
+                continue
+            future, result = next(ready)
             if future.cancelled():  # what happens when the connection is lost; the "result" is the error then
                 raise FutureCancelledError(future.key, "the connection to the scheduler was lost")
             results[future.key] = result
@@ -106,11 +136,13 @@ def _drain(
         for function, args in work
     }
     further: set[Future[Any]] = set()
+    presence = _Presence(client)
     while fetching or further:
         more: list[Work] = []
-        try:
-            while True:
-                more += on_event(events.get(timeout=_TICK) if not more else events.get_nowait())
+        try:  # wait for one, then take what has come; progress never ceases, so there is always a next one
+            more += on_event(events.get(timeout=_TICK))
+            for _ in range(events.qsize()):
+                more += on_event(events.get_nowait())
         except queue.Empty:
             pass
         for future in [f for f in fetching if f.done()]:
@@ -123,4 +155,5 @@ def _drain(
         further |= {client.submit(f, *args, pure=False, priority=10) for f, args in more}
         if client.status != "running":
             raise OSError("the connection to the scheduler was lost")
+        presence.look()
         tick()

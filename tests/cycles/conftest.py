@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,8 +34,23 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"]
     place = ["--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen([*command, *place], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
-        yield f"tcp://127.0.0.1:{port}", process
-        process.kill()
+        try:
+            _until_it_listens(port)
+            yield f"tcp://127.0.0.1:{port}", process
+        finally:
+            process.kill()
+
+
+def _until_it_listens(port: int) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            assert time.monotonic() < deadline, "the scheduler did not start"
+            time.sleep(0.05)
+        else:
+            return
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from distributed import Client
 
 from crawl.errors import ClusterError, FenceLost, LakeError
 from cycles import cluster as cluster_module
+from cycles import graph
 from cycles.graph import Work, run_all, stream
 
 
@@ -134,17 +137,50 @@ def test_workers_that_keep_dying_are_a_cluster_error_and_the_cluster_lives_on(cl
     assert [2] == run_all(client, [(double, (1,))], lambda *_: None)
 
 
+@contextmanager
+def joined(address: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker process without a nanny; killed in the end."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as worker:
+        try:
+            yield worker
+        finally:
+            worker.kill()
+
+
 def test_a_scheduler_that_is_killed_is_a_cluster_error(
     scheduler: tuple[str, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_module, "_ANSWER", 1)
     address, process = scheduler
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
-    with (
-        subprocess.Popen(command, stderr=subprocess.DEVNULL) as worker,
-        cluster_module.cluster(address, None) as doomed,
-    ):
+    monkeypatch.setattr(cluster_module, "_ANSWER", 2)
+    with joined(address), cluster_module.cluster(address, None) as doomed:
         threading.Timer(0.3, process.kill).start()
         with pytest.raises(ClusterError, match="run again"):
             run_all(doomed, [(time.sleep, (30,))], lambda *_: None)
-        worker.kill()
+
+
+def test_a_cluster_that_has_lost_its_last_worker_is_a_cluster_error(
+    scheduler: tuple[str, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph, "_LOOK", 0.1)
+    monkeypatch.setattr(graph, "_NOBODY", 1.0)
+    address, _ = scheduler
+    with joined(address) as worker, cluster_module.cluster(address, None) as left:
+        threading.Timer(0.3, worker.kill).start()
+        with pytest.raises(ClusterError, match="no worker was left"):
+            run_all(left, [(time.sleep, (30,))], lambda *_: None)
+
+
+def babbles(announce: Callable[..., None]) -> None:
+    """Announces without a pause until it is heard to have been ticked."""
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        announce("progress", {})
+        time.sleep(0.01)
+
+
+def test_announcements_without_a_pause_hold_nothing_up(client: Client) -> None:
+    ticks: list[float] = []
+    follow(client, [(babbles, ())], tick=lambda: ticks.append(time.monotonic()))
+    assert len(ticks) >= 4
+    assert max(after - before for before, after in pairwise(ticks)) < 2
