@@ -185,7 +185,7 @@ def test_the_lake_holds_its_invariants_after_some_rounds(lake: smallround.Lake) 
         for name in names:
             question = sql.text(f"check-{name}")
             given = bounds.get(name) or ({"lo": -(2**63), "hi": 2**63 - 1} if "$lo" in question else {})
-            assert [] == reader.check(f"check-{name}", **given).to_pylist(), name
+            assert [] == reader.query(f"check-{name}", **given).to_pylist(), name
 
 
 def test_clocks_and_robots_copies_of_all_groups_become_files(lake: smallround.Lake) -> None:
