@@ -208,6 +208,7 @@ class ParseChild:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
+            start_new_session=True,  # a Ctrl-C in a terminal is the driver's to answer
         )
         assert process.stdin is not None
         assert process.stdout is not None

@@ -21,12 +21,10 @@ import click
 
 from crawl.errors import CheckFailed, CrawlError, UsageError
 from cycles.arguments import DURATION, HOST, TIME
-from cycles.interrupts import Terminated, tidy
+from cycles.interrupts import INTERRUPTED, TERMINATED, Terminated, tidy
 
 __all__ = ["command", "main"]
 
-#: exit codes of a shell for the signals SIGINT and SIGTERM
-INTERRUPTED, TERMINATED = 130, 143
 
 LAKE: Final = click.argument("root", metavar="LAKE")
 NOW: Final = click.option("--now", type=TIME, help="As of this time; without it, now.")
@@ -188,7 +186,7 @@ def run(
 def _resumable(root: str) -> Iterator[None]:
     """While a round runs, SIGTERM ends it as tidily as Ctrl-C, and who stops it is told how it goes on."""
     try:
-        with tidy():
+        with tidy(_say):
             yield
     except KeyboardInterrupt:
         _say(f"stopped; nothing is lost: `crawl run {root}` goes on where this stopped")

@@ -68,7 +68,7 @@ class _OwnCluster(LocalCluster):
 
 
 class Deaf(WorkerPlugin):
-    """For our own workers: Ctrl-C in a terminal reaches every process of it, and only the driver shall answer."""
+    """For our own workers: Ctrl-C in a terminal reaches all of its processes; only the driver shall answer."""
 
     name = "crawl-deaf"
 
@@ -155,7 +155,9 @@ def _started(workers: int, stack: ExitStack) -> Client:
             scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
             silence_logs=logging.CRITICAL,
         )
-        return Client(stack.enter_context(own), set_as_default=False)
+        client = Client(stack.enter_context(own), set_as_default=False)
+        client.register_plugin(Deaf())
+        return client
     except (OSError, TimeoutError, RuntimeError) as exc:
         raise ClusterError(f"cannot start workers on this machine: {exc}") from exc
 

@@ -7,14 +7,19 @@ put back. Other threads are never interrupted.
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Final, NoReturn
 
-__all__ = ["Terminated", "postponed", "tidy"]
+__all__ = ["INTERRUPTED", "TERMINATED", "Terminated", "postponed", "tidy"]
+
+#: exit codes, as a shell gives them: 128 and the signal
+INTERRUPTED: Final = 130
+TERMINATED: Final = 143
 
 
 class Terminated(KeyboardInterrupt):
@@ -22,18 +27,27 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def tidy() -> Iterator[None]:
-    """SIGTERM raises Terminated while the block runs."""
+def tidy(tell: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Ctrl-C is answered at once and a second one ends the process; SIGTERM raises Terminated.
+
+    To end at once is safe: whatever a round has done is resumed, as after any other sudden death.
+    """
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # tidying up is under way; a second one changes nothing
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, terminate)
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+        tell("stopping; Ctrl-C again stops at once")
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, terminate), signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGINT, before[1])
 
 
 @contextmanager
