@@ -68,7 +68,7 @@ class _OwnCluster(LocalCluster):
 
 
 class Deaf(WorkerPlugin):
-    """For our own workers: Ctrl-C in a terminal reaches all of its processes; only the driver shall answer."""
+    """For our own workers: Ctrl-C in a terminal reaches all its processes; only the driver shall answer."""
 
     name = "crawl-deaf"
 
