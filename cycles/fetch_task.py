@@ -221,9 +221,8 @@ def _known(context: Context) -> Callable[[int], fetch.Known | None]:
     snapshot = Snapshot(context.work.store, context.versions, context.round)
 
     def look(url_key: int) -> fetch.Known | None:
-        rows = runs.rows(
-            context.work.store, snapshot.files("seen"), np.array([url_key], dtype=np.int64)
-        ).to_pylist()
+        seen = snapshot.files("seen")  # none in a lake's first round, which knows nothing yet
+        rows = runs.rows(context.work.store, seen, np.array([url_key])).to_pylist() if seen else []
         if not rows:
             return None
         row = rows[0]

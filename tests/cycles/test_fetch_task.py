@@ -348,6 +348,18 @@ def test_where_a_redirect_leads_is_looked_up_in_the_lake(tmp_path: Path) -> None
     play(tmp_path, test, paths=["/to-known", "/to-new"], says=says, known=["/1"])
 
 
+def test_a_redirect_in_a_lakes_first_round_is_followed(tmp_path: Path) -> None:
+    """Nothing is known of any URL then: `seen` has no file to look into."""
+
+    async def test(site: Site) -> None:
+        done = await site.fetch()
+        assert ["/2", "/moved"] == sorted(site.asked())
+        found = {r.url.rsplit("/")[-1]: r.outcome for r in site.records(done) if isinstance(r, Fetch)}
+        assert ("REDIRECT", "OK") == (found["moved"], found["2"])
+
+    play(tmp_path, test, paths=["/moved"], says={"/moved": response(301, b"", "Location: /2")})
+
+
 def test_a_page_fetched_before_is_asked_with_its_validators(tmp_path: Path) -> None:
     async def main() -> None:
         async with RawServer({"/robots.txt": response(200), "/1": response(304)}) as server:
