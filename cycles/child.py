@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from crawl.errors import ClusterError
+from crawl.errors import ClusterError, LakeError
 from crawl.policy import Settings
 from crawl.records import Fetch
 from crawl.rejects import Rejects
@@ -104,7 +104,9 @@ class ParseChild:
         return self._process.pid if self._process is not None else None
 
     def parse(self, pages: Sequence[tuple[Any, ...]]) -> Parsed:
-        """Parse a batch (see `page`). Raises ClusterError when no parse process can be started."""
+        """Parse a batch (see `page`). Raises ClusterError when no parse process can be started, LakeError
+        when it cannot read the lake.
+        """
         with self._turn:
             try:
                 return self._parse(pages)
@@ -216,7 +218,7 @@ class ParseChild:
         pipe = Pipe(process.stdin.fileno(), process.stdout.fileno())
         try:
             pipe.send(self._setup, _START)
-            pipe.receive(_START)
+            said, *words = pipe.receive(_START)
         except (Gone, Silent) as error:
             code = self.close()
             if isinstance(error, Gone) and code is not None and code < 0 and not last:
@@ -224,6 +226,9 @@ class ParseChild:
             raise ClusterError(
                 f"the parse process does not start (exit code {code}): the worker's log has its own words"
             ) from error
+        if said == "failed":
+            self.close()
+            raise LakeError(words[0])
         self._pipe = pipe
 
     def close(self) -> int | None:

@@ -4,9 +4,10 @@ What always holds: it ends when stdin does (its parent is gone), and kills itsel
 than its parent would wait; it may use the memory it has after its imports plus the settings' share, no more;
 the lake's secret is read by itself and appears in no argument, environment or message.
 
-Messages in: (root, settings) once, then batches of pages. Messages out: ("ready",), then for each batch
-("done", pages finished, CPU seconds) after every page and a last ("result", documents, links, parsed,
-rejects), the tables as Arrow streams. Out of memory, it ends with the exit code `OUT_OF_MEMORY`.
+Messages in: (root, settings) once, then batches of pages. Messages out: ("ready",), or ("failed", why) where
+the lake cannot be read; then for each batch ("done", pages finished, CPU seconds) after every page and a last
+("result", documents, links, parsed, rejects), the tables as Arrow streams. Out of memory, it ends with the
+exit code `OUT_OF_MEMORY`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from crawl import journal
+from crawl.errors import LakeError
 from crawl.keys import Keyer
 from crawl.policy import Settings
 from crawl.stages import parse
@@ -43,7 +45,11 @@ def main() -> None:
     os.dup2(2, 1)  # whatever a library prints must not end up between the messages
     root, pickled = frames.receive(source)
     settings: Settings = pickle.loads(pickled)
-    keyer = Keyer(identity.load(connect(root)).secret, settings.identity)
+    try:
+        keyer = Keyer(identity.load(connect(root)).secret, settings.identity)
+    except LakeError as error:
+        frames.send(out, ("failed", str(error)))
+        return
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)  # a page makes thousands of short-lived nodes, hardly ever a cycle

@@ -105,6 +105,7 @@ def test_what_travels_and_what_is_shown_holds_no_secret(rehearsal: Rehearsal, s3
         pickle.dumps(lake.keyer())
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_round_whose_commits_answers_are_all_lost_is_committed_once(
     rehearsal: Rehearsal, s3_copy: str, s3_endpoint: str
@@ -116,7 +117,7 @@ def test_a_round_whose_commits_answers_are_all_lost_is_committed_once(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("how", ["refuses", "answers 500"])
+@pytest.mark.parametrize("how", ["refuses", pytest.param("answers 500", marks=pytest.mark.slow)])
 def test_s3_that_fails_in_mid_round_is_told_and_the_round_goes_on_later(
     rehearsal: Rehearsal, s3_copy: str, s3_endpoint: str, how: str
 ) -> None:

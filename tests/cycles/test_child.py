@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from crawl import journal
-from crawl.errors import ClusterError
+from crawl.errors import ClusterError, LakeError
 from crawl.keys import Keyer
 from crawl.policy import Parsing, Settings
 from crawl.records import Fetch
@@ -177,11 +177,20 @@ def test_a_process_whose_parent_dies_in_the_middle_of_a_batch_ends_quietly(
     assert capfd.readouterr().err == ""
 
 
-def test_a_lake_that_is_not_there_is_an_error_and_not_the_pages_fault(tmp_path: Path) -> None:
+def test_a_lake_that_cannot_be_read_is_an_error_of_storage_and_not_the_pages_fault(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with (
         ParseChild(str(tmp_path / "none"), Settings()) as parser,
-        pytest.raises(ClusterError, match="does not start"),
+        pytest.raises(LakeError, match="there is no lake at"),
     ):
+        parser.parse(pages(b"<p>one"))
+    assert capfd.readouterr().err == ""
+
+
+def test_a_process_that_does_not_start_is_told(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with ParseChild(root, Settings()) as parser, pytest.raises(ClusterError, match="does not start"):
         parser.parse(pages(b"<p>one"))
 
 
