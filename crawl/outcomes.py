@@ -16,7 +16,7 @@ from typing import Final, Literal
 from crawl.policy import Retry
 from crawl.state import State
 
-__all__ = ["TABLE", "Outcome", "Rule", "delay", "from_status", "limit"]
+__all__ = ["FETCHED", "TABLE", "Outcome", "Rule", "delay", "from_status", "limit"]
 
 
 class Outcome(StrEnum):
@@ -136,6 +136,10 @@ TABLE: Final[Mapping[Outcome, Rule]] = {
     Outcome.TOO_LARGE: _settled(State.QUARANTINED),
     Outcome.PARSE_FAILED: _settled(State.QUARANTINED),
 }
+
+#: an answer confirmed what is known of the content, or brought it whole: what `fetched` means everywhere. A
+#: redirect does neither; all of them were asked.
+FETCHED: Final = frozenset({Outcome.OK, Outcome.NOT_MODIFIED, Outcome.UNSUPPORTED_TYPE, Outcome.PARSE_FAILED})
 
 _STATUS: Final[Mapping[int, Outcome]] = {
     304: Outcome.NOT_MODIFIED,

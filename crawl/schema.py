@@ -331,7 +331,7 @@ window_s        float   seconds allowed for fetching
 settings        text    JSON of the settings in force
 policy_version  text    hash of them
 versions        text    JSON: Delta version of every table that belongs to this round
-counts          text    JSON: rows by stage and outcome
+counts          text    JSON: rows by stage; attempted: URLs asked; fetched: content confirmed or brought
 bytes_read      text    JSON: bytes read by stage
 bytes_written   text    JSON: bytes written by stage
 stage_ms        text    JSON: milliseconds by stage

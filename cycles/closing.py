@@ -19,6 +19,7 @@ from cycles.clock import utcnow
 from cycles.config import to_json
 from cycles.context import Context
 from cycles.steps import Desk
+from cycles.wording import counted
 from lake import files
 from lake.entries import FileEntry
 
@@ -56,7 +57,8 @@ def conclude(
         "actual": {
             "seconds": round((utcnow() - context.opened_at) / timedelta(seconds=1), 3),
             "fetch_seconds": round(desk.stage_ms.get("fetch", 0.0) / 1000, 3),
-            "pages": counts["attempted"],
+            "asked": counts["attempted"],
+            "fetched": counts["fetched"],
         },
     }
     return listing, row
@@ -120,10 +122,11 @@ def _bytes(listing: Sequence[FileEntry]) -> dict[str, int]:
 
 
 def summary(number: int, counts: Mapping[str, Any], stage_ms: Mapping[str, float]) -> str:
-    """A round in one line."""
+    """A round in one line; `asked` and `fetched` as in its report."""
     seconds = sum(stage_ms.values()) / 1000
     return (
-        f"round {number}: {counts['planned']:,} planned, {counts['attempted']:,} fetched, "
-        f"{counts['parsed']:,} parsed, {counts['documents']:,} new documents, "
-        f"{counts['discovered']:,} new URLs, {seconds:,.1f} s"
+        f"round {number}: {counts['planned']:,} planned, {counts['attempted']:,} asked, "
+        f"{counts['fetched']:,} fetched, {counts['parsed']:,} parsed, "
+        f"{counted(counts['documents'], 'new document')}, {counted(counts['discovered'], 'new URL')}, "
+        f"{seconds:,.1f} s"
     )

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from crawl import retirement
 from crawl.candidates import LINK_COLUMNS, of_links
 from crawl.columns import Ints, among, ints, take
-from crawl.outcomes import TABLE, Outcome
+from crawl.outcomes import FETCHED, TABLE, Outcome
 from crawl.schema import CANDIDATES, HOSTS, ROBOTS, SEEN, VISITS, required
 from crawl.stages import merge, publish
 from cycles import claim
@@ -39,6 +39,7 @@ __all__ = ["Job", "conclude", "host_files", "merge_range", "prepare"]
 #: rows folded at once: what a fold makes of them is some 100 MB
 _PIECE: Final = 131_072
 _ASKED: Final = [outcome.value for outcome, rule in TABLE.items() if rule.asked]
+_FETCHED: Final = sorted(outcome.value for outcome in FETCHED)
 _ABSENT: Final = (Outcome.NOT_FOUND.value, Outcome.GONE.value)
 
 
@@ -190,10 +191,16 @@ class _Output:
 
 
 def _counted(merged: merge.Merged, round_number: int) -> dict[str, int]:
-    """Rows by what they tell."""
+    """Rows by what they tell; attempted: asked, whatever came of it."""
     asked = among(merged.seen["last_outcome"], _ASKED) >= 0
+    fetched = among(merged.seen["last_outcome"], _FETCHED) >= 0
     new = ints(merged.seen["first_seen_round"]) == round_number
-    return {"attempted": int(asked.sum()), "discovered": int(new.sum()), "linked": len(merged.signals)}
+    return {
+        "attempted": int(asked.sum()),
+        "fetched": int(fetched.sum()),
+        "discovered": int(new.sum()),
+        "linked": len(merged.signals),
+    }
 
 
 def _candidates(context: Context, job: Job, lo: int, hi: int) -> list[pa.Table]:
@@ -261,7 +268,7 @@ def _between(rows: pa.Table, key: str, lo: int, hi: int) -> pa.Table:
 
 def conclude(context: Context, job: Job, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Results of all ranges as one: the content of `merge.json`."""
-    counts = Counter({"attempted": 0, "discovered": 0, "linked": 0})
+    counts = Counter({"attempted": 0, "fetched": 0, "discovered": 0, "linked": 0})
     for result in results:
         counts.update(result["counts"])
     return {

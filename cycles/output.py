@@ -2,8 +2,9 @@
 
 What always holds: CSV, JSON and Parquet hold every row and every column, whole, streamed batch by batch; in
 CSV and JSON times are ISO 8601 with their zone, bytes are hexadecimal, what is null is empty or null. A table
-shows the first rows only, of a long value its beginning, and says so. Texts of strangers (URLs, titles,
-headers) reach a terminal without control characters. A file that is asked for appears when it is whole.
+shows the first rows only, of a long value its beginning, and says so; of a fraction four digits. Texts of
+strangers (URLs, titles, headers) reach a terminal without control characters. A file that is asked for
+appears when it is whole.
 """
 
 from __future__ import annotations
@@ -114,8 +115,10 @@ def shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, datetime):
         return value.isoformat(" ", "milliseconds" if value.microsecond else "seconds").removesuffix("+00:00")
-    if isinstance(value, float | Decimal):
-        return f"{value:.6g}" if isinstance(value, float) else str(plain(value))
+    if isinstance(value, float):  # four digits; every one of what is before the point
+        return f"{value:.0f}" if 1000 <= abs(value) < math.inf else f"{value:.4g}"
+    if isinstance(value, Decimal):
+        return str(plain(value))
     if isinstance(value, bytes):
         return value[:16].hex() + ("…" if len(value) > 16 else "")
     return safe(

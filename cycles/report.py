@@ -1,7 +1,9 @@
 """What a round did: the funnel, outcomes, states, what was cut, skipped or refused, plan against actual.
 
 What always holds: every number comes from the lake as that round left it, by a question of `lake/sql/`
-(`report-*.sql`), so a notebook gets the same.
+(`report-*.sql`), so a notebook gets the same. The funnel adds up: every planned URL was asked, skipped or
+carried over; every URL asked was fetched, redirected or failed; every fetched one was parsed or is told why
+not. Fetched means that an answer confirmed or brought content; a redirect does neither.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from crawl.errors import UsageError
 from cycles import reading
 from cycles.output import grid, shown
 from cycles.setup import Lake
+from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SKIPPED, UNPARSED, counted
 from lake import snapshot
 
 __all__ = ["PARTS", "report", "told"]
@@ -22,6 +25,7 @@ __all__ = ["PARTS", "report", "told"]
 #: part of a report → (question, heading)
 PARTS: Final[Mapping[str, tuple[str, str]]] = {
     "funnel": ("report-funnel", "Funnel"),
+    "fates": ("report-fates", "What became of each URL"),
     "outcomes": ("report-outcomes", "How requests ended"),
     "states": ("report-states", "States of all URLs"),
     "cuts": ("report-cuts", "Due, but not planned"),
@@ -32,16 +36,20 @@ PARTS: Final[Mapping[str, tuple[str, str]]] = {
 }
 #: hosts a report for the eye names
 _HOSTS: Final = 20
+#: stages in the order in which a round runs them
+_STAGES: Final = ("plan", "fetch", "parse", "dedup", "merge", "publish", "seal", "commit")
+#: words of the codes that a report's tables have
+_WORDS: Final = {**SCOPE, **LEFT_OUT, **CARRIED}
 
 
 def report(lake: Lake, round_: int | None, now: datetime) -> dict[str, Any]:
-    """Rows by part, of a round or the newest one. Raises UsageError for a round that is not kept."""
-    newest = snapshot.newest(lake.store)
-    if newest is None:
-        raise UsageError(f"{lake.root}: no round was committed yet; `crawl run {lake.root}` makes one")
-    number = round_ if round_ is not None else int(newest["round"])
+    """Rows by part, of a round or the last one that planned something (`chosen` says why that one).
+
+    Raises UsageError for a round that is not kept.
+    """
+    number, chosen = (round_, None) if round_ is not None else _last(lake)
     with reading.reader(lake.store, now, number) as reader:
-        found: dict[str, Any] = {"lake": lake.root, "round": number}
+        found: dict[str, Any] = {"lake": lake.root, "round": number, "chosen": chosen}
         for part, (question, _) in PARTS.items():
             found[part] = reading.query(reader, question, round=number)
         entry = next(r for r in reading.query(reader, "report-round", round=number) if r["kind"] == "round")
@@ -49,6 +57,20 @@ def report(lake: Lake, round_: int | None, now: datetime) -> dict[str, Any]:
         entry[column] = json.loads(entry[column])
     entry.pop("settings")
     return {**found, "entry": entry}
+
+
+def _last(lake: Lake) -> tuple[int, str | None]:
+    """The last round that planned something, else the last one; and a word on it where it is not the last."""
+    rounds = [row for row in snapshot.entries(lake.store).to_pylist() if row["kind"] == "round"]
+    if not rounds:
+        raise UsageError(f"{lake.root}: no round was committed yet; `crawl run {lake.root}` makes one")
+    last = int(rounds[-1]["round"])
+    planned = [int(row["round"]) for row in rounds if json.loads(row["counts"]).get("planned")]
+    if not planned:
+        return last, None
+    since = last - planned[-1]
+    word = f"the last round that planned something; {counted(since, 'later round')} had nothing to fetch"
+    return planned[-1], word if since else None
 
 
 def told(found: Mapping[str, Any]) -> str:
@@ -59,26 +81,81 @@ def told(found: Mapping[str, Any]) -> str:
         f"{found['lake']}, round {found['round']}: planned for {shown(entry['now'])},"
         f" committed {shown(entry['committed_at'])} after {took:,.1f} s"
     )
-    lines = [head, "", _funnel(found["funnel"]), ""]
+    lines = [head, *([f"({found['chosen']})"] if found["chosen"] else []), ""]
+    lines += [*_funnel(found["funnel"], found["fates"]), ""]
     for part in ("outcomes", "states", "cuts", "rejects", "changes", "hosts"):
-        lines += _section(PARTS[part][1], found[part], _HOSTS if part == "hosts" else None)
+        lines += _section(PARTS[part][1], _worded(part, found[part]), _HOSTS if part == "hosts" else None)
     lines += [PARTS["plan"][1], *_plan(found["plan"], entry), ""]
-    lines += ["Stages", *(f"  {name:<10} {ms / 1000:>9,.2f} s" for name, ms in _stages(entry["stage_ms"]))]
+    lines += ["Stages", *(f"  {name:<10} {s:>9,.2f} s" for name, s in _stages(entry["stage_ms"], took))]
     return "\n".join(lines).rstrip()
 
 
-def _stages(stage_ms: Mapping[str, Any]) -> list[tuple[str, float]]:
-    return [(name, float(ms)) for name, ms in stage_ms.items() if isinstance(ms, int | float)]
+def _worded(part: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows for the eye: shares in per cent, codes with their words."""
+    told = []
+    for row in rows:
+        if part == "outcomes":
+            row = {**row, "share": None if row["share"] is None else f"{row['share']:.1%}"}
+        elif part in ("cuts", "rejects"):
+            row = {**row, "meaning": _WORDS.get(row["reason"])}
+        told.append(dict(row))
+    return told
 
 
-def _funnel(rows: Sequence[Mapping[str, Any]]) -> str:
-    steps = dict(rows[0]) if rows else {}
-    found = steps.pop("discovered", 0)
-    return (
-        "Funnel  "
-        + " → ".join(f"{n:,} {step.replace('_', '-')}" for step, n in steps.items())
-        + (f"; {found:,} URLs discovered")
-    )
+def _stages(stage_ms: Mapping[str, Any], took: float) -> list[tuple[str, float]]:
+    """Seconds by stage, as they run; what no stage accounts for is opening, sealing and committing."""
+    ranks = {name: rank for rank, name in enumerate(_STAGES)}
+    timed = [(name, ms / 1000) for name, ms in stage_ms.items() if isinstance(ms, int | float)]
+    timed.sort(key=lambda stage: (ranks.get(stage[0], len(ranks)), stage[0]))
+    rest = took - sum(seconds for _, seconds in timed)
+    return [*timed, ("seal, rest", rest)] if timed and rest > 0 else timed
+
+
+def _funnel(funnel: Sequence[Mapping[str, Any]], fates: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The steps, and what became of the URLs that did not take the next one."""
+    if not funnel:
+        return ["Funnel", "  nothing"]
+    steps = funnel[0]
+    asked, hops = steps["attempted"], steps["hops"]
+    lines = [
+        f"Funnel  {steps['planned']:,} planned → {asked:,} asked → {steps['fetched']:,} fetched"
+        f" → {steps['parsed']:,} parsed",
+        f"  {steps['planned']:,} planned = {asked - hops:,} asked"
+        + _lost(fates, "skipped", SKIPPED, hops=False)
+        + _lost(fates, "carried", CARRIED, "carried over", hops=False),
+    ]
+    if hops:
+        lines.append(f"  {asked:,} asked = {asked - hops:,} planned + {hops:,} that redirects led to")
+    lines += [
+        f"  {asked:,} asked = {steps['fetched']:,} fetched"
+        + _lost(fates, "redirected", {"REDIRECT": ""})
+        + _lost(fates, "failed", {}),
+        f"  {steps['fetched']:,} fetched = {steps['parsed']:,} parsed"
+        + _lost(fates, "unparsed", UNPARSED, "not parsed"),
+        f"  besides: {counted(steps['stored'], 'document')} confirmed, new or unchanged;"
+        f" {counted(steps['index_ready'], 'event')}; {counted(steps['discovered'], 'URL')} discovered",
+    ]
+    return lines
+
+
+def _lost(
+    fates: Sequence[Mapping[str, Any]],
+    fate: str,
+    words: Mapping[str, str],
+    name: str = "",
+    *,
+    hops: bool = True,
+) -> str:
+    """` + n fate (reason: n, …)`; nothing where there are none."""
+    some = [
+        (row["urls"] - (0 if hops else row["hops"]), row["reason"]) for row in fates if row["fate"] == fate
+    ]
+    some = [(count, reason) for count, reason in some if count]
+    if not some:
+        return ""
+    named = [(count, words.get(reason, reason)) for count, reason in some]
+    why = ", ".join(f"{reason}: {count:,}" for count, reason in named if reason)
+    return f" + {sum(count for count, _ in some):,} {name or fate}" + (f" ({why})" if why else "")
 
 
 def _section(heading: str, rows: Sequence[Mapping[str, Any]], most: int | None = None) -> list[str]:

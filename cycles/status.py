@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from cycles import reading
 from cycles.holder import Who, lock_is_free, read_beat
 from cycles.output import grid, shown
 from cycles.setup import Lake
+from cycles.wording import counted
 from lake import fence, snapshot
 
 __all__ = ["KEYS", "overview", "told"]
@@ -34,6 +35,14 @@ KEYS: Mapping[str, str] = {
     "paused": "kind, pattern, reason, requested_at of what is held back",
     "rounds": "the last rounds and upkeeps, newest first",
     "tables": "files, rows, bytes, runs by table",
+}
+
+#: states of a driver, in words
+_STATES: Final = {
+    "running": "running",
+    "released": "none now; the last was",
+    "gone": "none now; the last one was killed",
+    "silent": "not heard of lately",
 }
 
 
@@ -101,22 +110,33 @@ def told(found: Mapping[str, Any]) -> str:
         "",
         f"URLs      {urls['known']:,} known"
         + "".join(f" · {n:,} {s}" for s, n in sorted(found["states"].items())),
-        f"due now   {urls['due']:,} on {urls['due_hosts']:,} hosts{_since(urls['oldest_eligible'])}",
-        f"next due  {shown(urls['next_due']) or 'never'}",
+        f"due now   {urls['due']:,} on {counted(urls['due_hosts'], 'host')}{_since(urls['oldest_eligible'])}",
+        f"next due  {_next(urls)}",
         f"hosts     {hosts['hosts']:,} known · {hosts['failing']:,} failing"
         f" · {hosts['circuit_open']:,} shut off",
-        f"waiting   {waiting['seeds']:,} seeds · {waiting['links']:,} links to be merged",
+        f"waiting   {counted(waiting['seeds'], 'seed')} · {counted(waiting['links'], 'link')} to be merged",
         f"paused    {_paused(found['paused'])}",
         f"open      {_open(found['open_round'])}",
         f"driver    {_driver(found['holder'])}",
     ]
     rounds = [
-        (r["round"], r["kind"], r["now"], r["seconds"], _short(r["actual"])) for r in found["rounds"][:5]
+        (r["round"], r["kind"], r["now"], f"{r['seconds']:,.1f} s", _happened(r)) for r in found["rounds"][:5]
     ]
     if rounds:
-        names = ["round", "kind", "planned for", "seconds", "what happened"]
-        lines += ["", grid(names, rounds, ["round", "seconds"]).rstrip()]
+        names = ["round", "kind", "planned for", "took", "what happened"]
+        lines += ["", grid(names, rounds, ["round", "took"]).rstrip()]
     return "\n".join(lines)
+
+
+def _next(urls: Mapping[str, Any]) -> str:
+    """When the next URL is due; what is paused never is."""
+    if urls["due"]:
+        return "now"
+    if urls["next_due"] is not None:
+        return shown(urls["next_due"])
+    return (
+        f"never: {counted(urls['paused'], 'URL')} paused, nothing else waits" if urls["paused"] else "never"
+    )
 
 
 def _since(oldest: datetime | None) -> str:
@@ -132,17 +152,39 @@ def _paused(rows: list[dict[str, Any]]) -> str:
 
 
 def _open(found: Mapping[str, Any] | None) -> str:
-    return f"round {found['round']}, planned for {found['now']}: {found['stage']}" if found else "no round"
+    return (
+        f"round {found['round']}, planned for {_time(found['now'])}: {found['stage']}"
+        if found
+        else "no round"
+    )
 
 
 def _driver(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return "none yet"
-    return f"process {found['pid']} on {found['host']}, since {found['since']}: {found['state']}"
-
-
-def _short(actual: Mapping[str, Any]) -> str:
-    """The plain numbers of a round's outcome."""
-    return " · ".join(
-        f"{shown(value)} {key}" for key, value in actual.items() if isinstance(value, int | float)
+    return (
+        f"{_STATES.get(found['state'], found['state'])}: process {found['pid']} on {found['host']},"
+        f" since {_time(found['since'])}"
     )
+
+
+def _time(text: str | None) -> str:
+    """An ISO time as all others are shown."""
+    return shown(datetime.fromisoformat(text)) if text else "?"
+
+
+def _happened(row: Mapping[str, Any]) -> str:
+    """What a round or an upkeep came to."""
+    counts = row["counts"]
+    if row["kind"] == "upkeep":
+        done = [f"{what} {_files(counts[what])}" for what in ("merged", "dropped") if counts.get(what)]
+        return ", ".join(done) or "nothing"
+    names = (("planned", "planned"), ("attempted", "asked"), ("fetched", "fetched"))
+    steps = [f"{counts[key]:,} {word}" for key, word in names if key in counts]
+    if "discovered" in counts:
+        steps.append(counted(counts["discovered"], "new URL"))
+    return " · ".join(steps)
+
+
+def _files(by_table: Mapping[str, int]) -> str:
+    return counted(sum(by_table.values()), "file")

@@ -1,4 +1,5 @@
--- How many URLs did each round plan, ask and fetch, and how many texts and events came of it?
+-- How many URLs did each round plan, ask (attempted) and fetch, and how many texts and events came of it?
+-- Fetched: an answer confirmed or brought content, which a redirect does not.
 WITH planned AS (SELECT round, count(*) AS planned FROM frontier WHERE position >= 0 GROUP BY round),
 asked AS (
     SELECT
@@ -6,7 +7,7 @@ asked AS (
         count(DISTINCT url_key) AS attempted,
         count(DISTINCT url_key) FILTER (outcome IN ('OK', 'NOT_MODIFIED')) AS fetched
     FROM fetches
-    WHERE kind = 'page'
+    WHERE kind = 'page' AND outcome <> 'EGRESS_DENIED'
     GROUP BY round
 ),
 stored AS (SELECT round, count(*) AS new_texts FROM documents GROUP BY round),

@@ -1,18 +1,24 @@
--- How many URLs of a round ($round) were planned, attempted, fetched, parsed, stored and made ready for an index?
--- To be asked of that round's own snapshot: later rounds replace its rows of `seen`.
+-- How many URLs of a round ($round) were planned, attempted (asked), fetched and parsed, and what came of it?
+-- To be asked of that round's own snapshot: later rounds replace its rows of `seen`. Fetched: an answer confirmed or
+-- brought content, which a redirect does not. `attempted` counts `hops` too, URLs that redirects led to; what became
+-- of each URL tells `report-fates`. stored: documents confirmed, new or not; index_ready: events written.
 WITH moment AS (SELECT max(now) AS now FROM rounds WHERE round = $round AND kind = 'round'),
+planned AS (SELECT url_key FROM frontier WHERE round = $round AND position >= 0),
+written AS (SELECT s.*, m.now FROM seen AS s, moment AS m WHERE s.round = $round),
 asked AS (
-    SELECT url_key, bool_or(outcome IN ('OK', 'NOT_MODIFIED')) AS fetched
-    FROM fetches
-    WHERE round = $round AND kind = 'page'
-    GROUP BY url_key
-),
-known AS (SELECT s.*, moment.now FROM seen AS s, moment WHERE s.round = $round)
+    SELECT
+        *,
+        url_key NOT IN (SELECT url_key FROM planned) AS is_hop,
+        last_outcome IN ('OK', 'NOT_MODIFIED', 'UNSUPPORTED_TYPE', 'PARSE_FAILED') AS is_fetched
+    FROM written
+    WHERE last_outcome NOT IN ('ROBOTS_DENIED', 'ROBOTS_UNREACHABLE', 'EGRESS_DENIED', 'SCOPE_DENIED', 'SUPPRESSED')
+)
 SELECT
-    (SELECT count(*) FROM frontier WHERE round = $round AND position >= 0) AS planned,
+    (SELECT count(*) FROM planned) AS planned,
     (SELECT count(*) FROM asked) AS attempted,
-    (SELECT count(*) FROM asked WHERE fetched) AS fetched,
-    (SELECT count(*) FROM known WHERE parsed_at = now) AS parsed,
-    (SELECT count(*) FROM known WHERE stored_at = now) AS stored,
-    (SELECT count(*) FROM known WHERE index_ready_at = now) AS index_ready,
-    (SELECT count(*) FROM known WHERE first_seen_round = $round) AS discovered
+    (SELECT count(*) FROM asked WHERE is_hop) AS hops,
+    (SELECT count(*) FROM asked WHERE is_fetched) AS fetched,
+    (SELECT count(*) FROM asked WHERE last_outcome = 'OK' AND parsed_at = now) AS parsed,
+    (SELECT count(*) FROM asked WHERE stored_at = now AND is_fetched) AS stored,
+    (SELECT count(*) FROM asked WHERE index_ready_at = now) AS index_ready,
+    (SELECT count(*) FROM written WHERE first_seen_round = $round) AS discovered

@@ -88,7 +88,7 @@ def steps_of(desk: Desk) -> tuple[dict[str, Any], ...]:
             files.write(store, "seen", rows.seen([1, 2], 1)).to_dict(),
             written(store, "outbox", url_key=[1]),
         ],
-        "counts": {"attempted": 3, "discovered": 2, "linked": 1},
+        "counts": {"attempted": 3, "fetched": 2, "discovered": 2, "linked": 1},
         "rejects": [rejected(desk, "guard", "merge", ("retire_guard", "a.test", 7))],
     }
     return planned, fetched, stored, merged
@@ -131,13 +131,14 @@ def test_the_row_counts_what_the_steps_did(desk: Desk) -> None:
         "bodies": 1,
         "events": 1,
         "attempted": 3,
+        "fetched": 2,
         "discovered": 2,
         "linked": 1,
         "links_merged_through": 1,
     } == row["counts"]
     assert sum(entry.size for entry in listing) == sum(row["bytes_written"].values())
     assert {entry.table for entry in listing} == set(row["bytes_written"])
-    assert (2.5, 3) == (row["actual"]["fetch_seconds"], row["actual"]["pages"])
+    assert (2.5, 3, 2) == tuple(row["actual"][name] for name in ("fetch_seconds", "asked", "fetched"))
     assert {"seconds": 8.0} == row["plan"]
 
 
@@ -182,9 +183,10 @@ def test_what_is_concluded_can_be_sealed_and_is_what_readers_see(desk: Desk) -> 
 
 
 def test_a_round_is_summed_up_in_one_line() -> None:
-    counts = {"planned": 1200, "attempted": 1100, "parsed": 900, "documents": 800, "discovered": 4000}
+    counts = {"planned": 1200, "attempted": 1100, "fetched": 1000, "parsed": 900, "documents": 1}
+    counts["discovered"] = 4000
     line = closing.summary(7, counts, {"plan": 500.0, "fetch": 60_000.0})
     assert line.startswith(
-        "round 7: 1,200 planned, 1,100 fetched, 900 parsed, 800 new documents, 4,000 new URLs"
+        "round 7: 1,200 planned, 1,100 asked, 1,000 fetched, 900 parsed, 1 new document, 4,000 new URLs"
     )
     assert line.endswith("60.5 s")

@@ -47,7 +47,7 @@ def test_a_round_leaves_a_row_for_everything_met_and_an_event_for_what_is_new(la
         (seen[page]["state"], seen[page]["found_by"], seen[page]["depth"], seen[page]["first_referrer_key"])
         for page in PAGES
     }
-    assert {"attempted": 1, "discovered": 13, "linked": 12} == merged["counts"]
+    assert {"attempted": 1, "fetched": 1, "discovered": 13, "linked": 12} == merged["counts"]
     assert [("new", key(HOME))] == [(row["kind"], row["url_key"]) for row in lake.table("outbox")]
     assert {key(page): 1 for page in PAGES} == {
         row["url_key"]: row["in_links"] for row in lake.table("signals")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -165,7 +166,11 @@ def test_a_title_cannot_move_the_cursor() -> None:
         (True, "yes"),
         (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02 00:00:00"),
         (1.0, "1"),
-        (0.123456789, "0.123457"),
+        (0.123456789, "0.1235"),
+        (12.3456, "12.35"),
+        (1234567.8, "1234568"),
+        (-0.00001234567, "-1.235e-05"),
+        (math.inf, "inf"),
         (Decimal("12"), "12"),
         (b"\0" * 20, "00" * 16 + "…"),
         ({"a": [1]}, '{"a": [1]}'),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 
 import pyarrow as pa
 import pytest
 
 from crawl.errors import UsageError
-from cycles import report
+from crawl.outcomes import FETCHED, TABLE
+from cycles import reading, report, status
 from cycles.output import to_json
-from cycles.setup import Lake
-from lake import snapshot
+from cycles.setup import Lake, open_lake
+from lake import snapshot, sql
 from tests.lake import lakes, rows
 
 NOW = rows.NOW
@@ -44,7 +46,11 @@ def committed(lake: Lake) -> None:
         wire_bytes=[10, 100, 0],
     )
     known = rows.seen(
-        [1, 2, 3], 1, state=["FETCHED", "FAILED_RETRYABLE", "DISCOVERED"], parsed_at=[NOW, None, None]
+        [1, 2, 3],
+        1,
+        state=["FETCHED", "FAILED_RETRYABLE", "DISCOVERED"],
+        parsed_at=[NOW, None, None],
+        last_outcome=["OK", "TIMEOUT", None],
     )
     refused = rows.table(
         "rejects",
@@ -66,6 +72,7 @@ def test_the_funnel_and_outcomes_are_those_of_the_round(lake: Lake) -> None:
         {
             "planned": 2,
             "attempted": 2,
+            "hops": 0,
             "fetched": 1,
             "parsed": 1,
             "stored": 0,
@@ -86,7 +93,100 @@ def test_the_funnel_and_outcomes_are_those_of_the_round(lake: Lake) -> None:
 def test_without_a_number_it_is_the_newest_round(lake: Lake) -> None:
     committed(lake)
     lakes.commit_round(lake.store, 2, seen=rows.seen([1], 2, state=["GONE"]))
-    assert 2 == report.report(lake, None, NOW)["round"]
+    found = report.report(lake, None, NOW)
+    assert (2, None) == (found["round"], found["chosen"])
+
+
+def test_rounds_that_had_nothing_to_fetch_are_passed_over_and_that_is_told(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, counts={"planned": 3})
+    assert report.report(lake, None, NOW)["chosen"] is None
+    lakes.commit_round(lake.store, 2, counts={"planned": 0})
+    lakes.commit_round(lake.store, 2, kind="upkeep", committed_at=NOW + SECOND)
+    found = report.report(lake, None, NOW)
+    assert 1 == found["round"]
+    assert "(the last round that planned something; 1 later round had nothing to fetch)" in report.told(found)
+    assert 2 == report.report(lake, 2, NOW)["round"]
+
+
+def fates(lake: Lake, round_: int) -> dict[tuple[str, str | None], tuple[int, int]]:
+    found = report.report(lake, round_, NOW)["fates"]
+    return {(row["fate"], row["reason"]): (row["urls"], row["hops"]) for row in found}
+
+
+def test_every_planned_url_has_a_fate_with_its_reason(lake: Lake) -> None:
+    """Keys 1 to 9 were planned; 10 was asked because a redirect led to it; 11 was met only."""
+    planned = rows.table(
+        "frontier",
+        round=[1] * 9,
+        position=list(range(9)),
+        url_key=list(range(1, 10)),
+        host=[f"d{key}.test" for key in range(1, 10)],
+    )
+    before = NOW - timedelta(days=3)
+    outcomes = ["OK", "OK", "OK", "NOT_MODIFIED", "PARSE_FAILED", "REDIRECT", "TIMEOUT", "ROBOTS_DENIED"]
+    known = rows.seen(
+        [*range(1, 9), 10, 11],
+        1,
+        last_outcome=[*outcomes, "OK", None],
+        http_status=[200] * 10,
+        first_fetched_at=[NOW, NOW, before, before, NOW, None, None, None, NOW, None],
+        parsed_at=[NOW, None, before, before, None, None, None, None, NOW, None],
+    )
+    left = rows.table("rejects", round=[1], stage=["fetch"], reason=["window"], host=["d9.test"], count=[1])
+    lakes.commit_round(lake.store, 1, frontier=planned, seen=known, rejects=left)
+    assert {
+        ("parsed", None): (2, 1),
+        ("unparsed", "not_html"): (1, 0),
+        ("unparsed", "same_content"): (1, 0),
+        ("unparsed", "not_modified"): (1, 0),
+        ("unparsed", "parse_failed"): (1, 0),
+        ("redirected", "REDIRECT"): (1, 0),
+        ("failed", "TIMEOUT"): (1, 0),
+        ("skipped", "ROBOTS_DENIED"): (1, 0),
+        ("carried", "window"): (1, 0),
+    } == fates(lake, 1)
+    told = report.told(report.report(lake, 1, NOW))
+    assert (
+        "  9 planned = 7 asked + 1 skipped (robots.txt forbids it: 1)"
+        " + 1 carried over (the window closed first: 1)\n"
+        "  8 asked = 7 planned + 1 that redirects led to\n"
+        "  8 asked = 6 fetched + 1 redirected + 1 failed (TIMEOUT: 1)\n"
+        "  6 fetched = 2 parsed + 4 not parsed (not HTML: 1, unchanged by answer 304: 1,"
+        " the parser gave up: 1, the same content as before: 1)\n"
+    ) in told
+
+
+def test_of_a_crawl_every_round_adds_up_and_all_places_say_the_same(crawled: str) -> None:
+    lake = open_lake(crawled, {})
+    with reading.reader(lake.store, NOW) as reader:
+        metric = {row["round"]: row for row in reading.query(reader, "metric-funnel")}
+    for number in (1, 2, 3):
+        found = report.report(lake, number, NOW)
+        (funnel,), counts = found["funnel"], found["entry"]["counts"]
+        urls: dict[str, int] = {}
+        hops: dict[str, int] = {}
+        for row in found["fates"]:
+            urls[row["fate"]] = urls.get(row["fate"], 0) + row["urls"]
+            hops[row["fate"]] = hops.get(row["fate"], 0) + row["hops"]
+        fetched = urls["parsed"] + urls.get("unparsed", 0)
+        asked = fetched + urls.get("redirected", 0) + urls.get("failed", 0)
+        assert funnel["planned"] == sum(urls.values()) - sum(hops.values())
+        assert (funnel["attempted"], funnel["fetched"], funnel["parsed"]) == (asked, fetched, urls["parsed"])
+        assert counts["carried"] == urls.get("carried", 0)
+        names = ("planned", "attempted", "fetched", "parsed", "discovered")
+        assert [counts[name] for name in names] == [funnel[name] for name in names]
+        line = f"{funnel['planned']:,} planned · {asked:,} asked · {fetched:,} fetched"
+        assert line in status.told(status.overview(lake, NOW))
+        assert (asked, fetched) == (metric[number]["attempted"], metric[number]["fetched"])
+        assert found["entry"]["actual"]["asked"] == asked
+
+
+def test_questions_count_as_asked_and_fetched_what_outcomes_say() -> None:
+    not_asked = {outcome.value for outcome, rule in TABLE.items() if not rule.asked}
+    for name in ("report-funnel", "report-fates"):
+        lists = [set(re.findall(r"'(\w+)'", text)) for text in re.findall(r"IN \(([^)]*)\)", sql.text(name))]
+        assert not_asked in lists
+        assert {outcome.value for outcome in FETCHED} in lists
 
 
 def test_a_round_that_was_never_committed_is_told(lake: Lake) -> None:
@@ -102,12 +202,25 @@ def test_it_is_told_for_the_eye_with_plan_against_actual(lake: Lake) -> None:
     found = report.report(lake, 1, NOW)
     caps = [{"host": "d1.test", "requests": 3, "seconds": 8.0, "per_second": 0.5}]
     found["entry"]["plan"] = {"seconds": 8.0, "cap": "host", "caps": caps}
-    found["entry"]["stage_ms"] = {"plan": 120.0, "fetch": 4000.0}
+    found["entry"]["stage_ms"] = {"fetch": 4000.0, "merge": 10.0, "plan": 120.0}
+    found["entry"]["committed_at"] = found["entry"]["opened_at"] + 5 * SECOND
     told = report.told(found)
-    assert "Funnel  2 planned → 2 attempted → 1 fetched → 1 parsed → 0 stored → 0 index-ready; 3 URLs" in told
+    assert "Funnel  2 planned → 2 asked → 1 fetched → 1 parsed\n" in told
+    assert (
+        "  2 planned = 2 asked\n  2 asked = 1 fetched + 1 failed (TIMEOUT: 1)\n  1 fetched = 1 parsed\n"
+        in told
+    )
+    assert "  besides: 0 documents confirmed, new or unchanged; 0 events; 3 URLs discovered" in told
     assert "8.0 s predicted, 4.0 s taken (-50%)" in told
     assert "capped by host: d1.test (3 requests in 8.0 s)" in told
     assert "40 for want of capacity" in told
+    assert ["plan", "fetch", "merge", "seal, rest"] == re.findall(
+        r"^  (\S.*?) +[\d.]+ s$", told, re.MULTILINE
+    )
+    assert "seal, rest      0.87 s" in told
+    assert re.search(r"TIMEOUT +1 +1 +1 +50\.0%", told)
+    assert "its host's clock allows no more requests in the window" in told
+    assert "its host is outside [scope] domains and hosts" in told
     assert "x" * 99 + "…" in told
     assert "x" * 101 not in told
 
@@ -122,7 +235,7 @@ def test_an_empty_round_has_a_report(lake: Lake) -> None:
 def test_as_json_every_part_is_there(lake: Lake) -> None:
     committed(lake)
     found = json.loads(to_json(report.report(lake, 1, NOW)))
-    assert {*report.PARTS, "lake", "round", "entry"} == set(found)
+    assert {*report.PARTS, "lake", "round", "chosen", "entry"} == set(found)
     assert "settings" not in found["entry"]
 
 

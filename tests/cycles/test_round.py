@@ -54,7 +54,7 @@ def run(root: str, options: RunOptions = AT_NOW) -> tuple[list[round_module.Done
 
 def sealed(lake: Lake, number: int = 1, **counts: int) -> None:
     """A round of which the driver fell between seal and commit."""
-    zero = dict.fromkeys(("planned", "attempted", "parsed", "documents", "discovered"), 0)
+    zero = dict.fromkeys(("planned", "attempted", "fetched", "parsed", "documents", "discovered"), 0)
     counts = {**zero, "links_merged_through": number, **counts}
     listing = [files.write(lake.store, "seen", rows.seen([number], number, next_fetch_at=[NOW + LEASE]))]
     fence = rounds.take_fence(lake.store, {})
@@ -69,7 +69,7 @@ def test_a_round_with_nothing_due_is_committed_and_idle(lake: Lake) -> None:
     assert (1, "round", NOW) == (newest["round"], newest["kind"], newest["now"])
     assert f"process {os.getpid()} on " in newest["driver"]
     assert None is opening.is_open(lake.store)
-    assert "round 1: 0 planned, 0 fetched" in seen
+    assert "round 1: 0 planned, 0 asked, 0 fetched" in seen
 
 
 def test_a_run_is_of_as_many_rounds_as_asked_for_and_of_one_until_idle(lake: Lake) -> None:

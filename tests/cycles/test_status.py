@@ -85,7 +85,7 @@ def test_seeds_links_and_pauses_that_wait_are_told(lake: Lake) -> None:
     assert {"seeds": 1, "links": 1, "link_rounds": 1} == found["waiting"]
     assert ["d1.test"] == [row["pattern"] for row in found["paused"]]
     assert 1 == found["urls"]["paused"]
-    assert "1 seeds · 1 links" in status.told(found)
+    assert "1 seed · 1 link to be merged" in status.told(found)
     assert "paused    d1.test" in status.told(found)
 
 
@@ -96,6 +96,35 @@ def test_the_last_rounds_are_listed_newest_first(lake: Lake) -> None:
     assert [3, 2, 1] == [row["round"] for row in found["rounds"]]
     assert {} == found["rounds"][0]["counts"]
     assert 3 == found["round"]
+
+
+def test_a_round_is_told_by_what_was_asked_and_fetched_and_an_upkeep_by_its_files(lake: Lake) -> None:
+    counts = {"planned": 9, "attempted": 8, "fetched": 7, "discovered": 1}
+    lakes.commit_round(lake.store, 1, counts=counts)
+    merged = {"merged": {"seen": 2, "links": 3}, "dropped": {"bodies": 1}}
+    lakes.commit_round(lake.store, 1, kind="upkeep", counts=merged, committed_at=NOW + HOUR)
+    told = status.told(status.overview(lake, NOW))
+    assert "9 planned · 8 asked · 7 fetched · 1 new URL\n" in told + "\n"
+    assert "merged 5 files, dropped 1 file" in told
+    assert "pages" not in told
+
+
+def test_what_is_due_next_is_told_though_all_of_it_is_paused(lake: Lake) -> None:
+    grown(lake)
+    assert "next due  now" in status.told(status.overview(lake, NOW))
+    assert "next due  2026-03-01 11:00:00" in status.told(status.overview(lake, NOW - 2 * HOUR))
+    for number in (1, 2, 4):
+        pausing.pause(lake, f"d{number}.test", reason=None, who="me", now=NOW)
+    assert "next due  never: 3 URLs paused, nothing else waits" in status.told(status.overview(lake, NOW))
+
+
+def test_all_times_are_written_alike(lake: Lake) -> None:
+    found = status.overview(lake, NOW)
+    found["open_round"] = {"round": 2, "now": "2026-03-01T12:00:00+00:00", "stage": "fetch"}
+    found["holder"] = {"state": "gone", "pid": 7, "host": "here", "since": "2026-03-01T12:00:00+00:00"}
+    told = status.told(found)
+    assert "open      round 2, planned for 2026-03-01 12:00:00: fetch" in told
+    assert "driver    none now; the last one was killed: process 7 on here, since 2026-03-01 12:00:00" in told
 
 
 def state(lake: Lake) -> Any:
@@ -109,7 +138,7 @@ def test_the_driver_is_running_released_or_gone(lake: Lake) -> None:
     rounds.take_fence(lake.store, Who.me(lock).plain())
     found = status.overview(lake, NOW)["holder"]
     assert (1, os.getpid(), "running") == (found["fence"], found["pid"], found["state"])
-    assert f"process {os.getpid()} on" in status.told(status.overview(lake, NOW))
+    assert f"running: process {os.getpid()} on" in status.told(status.overview(lake, NOW))
     heart.release()
     assert "released" == state(lake)
     heart._write("running")  # as if it had died before it could say goodbye

@@ -88,7 +88,7 @@ def test_with_nothing_due_all_steps_end_without_a_cluster_and_leave_their_object
     assert (0, []) == (planned["planned"], planned["groups"])
     assert {"groups": [], "carried": [], "parsed": []} == fetched
     assert {"files": []} == stored
-    assert {"attempted": 0, "discovered": 0, "linked": 0} == merged["counts"]
+    assert {"attempted": 0, "fetched": 0, "discovered": 0, "linked": 0} == merged["counts"]
     names = ("plan.json", "fetched.json", "dedup.json", "merge.json")
     assert [planned, fetched, stored, merged] == [desk.context.work.read(name) for name in names]
 

@@ -1,0 +1,81 @@
+"""What a code means, in words, for every command that tells one; and how a number and its noun agree.
+
+What always holds: the code itself stays what tables and JSON say; here it is only told. A code that has no
+words here is told as it stands. It imports nothing, since every command pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["CARRIED", "LEFT_OUT", "SCOPE", "SEED", "SKIPPED", "UNPARSED", "counted", "said"]
+
+#: why a URL was left out of a plan
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "host_capacity": "its host's clock allows no more requests in the window",
+    "host_budget": "its host's budget for the day is used up",
+    "round_cap": "the round had as many URLs as planning.urls allows",
+    "blocked": "what blocked it still stands",
+    "host_delay": "its host may not be asked again within the window",
+    "host_backoff": "its host is left alone after errors",
+    "circuit_open": "its host is shut off after errors",
+    "paused": "its host is paused",
+}
+#: why a planned URL was carried over
+CARRIED: Final[Mapping[str, str]] = {
+    "window": "the window closed first",
+    "circuit_open": "its host was shut off after errors",
+    "backoff": "its host was left alone after errors",
+    "retry_after": "its host asked to be left alone",
+    "paused": "its host was paused meanwhile",
+}
+#: why no request went out for a planned URL
+SKIPPED: Final[Mapping[str, str]] = {
+    "ROBOTS_DENIED": "robots.txt forbids it",
+    "ROBOTS_UNREACHABLE": "robots.txt could not be read",
+    "EGRESS_DENIED": "its address may not be asked",
+    "SCOPE_DENIED": "out of scope by now",
+    "SUPPRESSED": "held back by the operator",
+}
+#: why an answer was not parsed
+UNPARSED: Final[Mapping[str, str]] = {
+    "not_modified": "unchanged by answer 304",
+    "same_content": "the same content as before",
+    "not_html": "not HTML",
+    "no_content": "an answer without content",
+    "parse_failed": "the parser gave up",
+}
+#: why a URL is out of scope
+SCOPE: Final[Mapping[str, str]] = {
+    "scope_host": "its host is outside [scope] domains and hosts",
+    "scope_excluded": "it matches a pattern of [scope] exclude",
+    "depth": "it is more links away from a seed than limits.depth",
+    "url_too_long": "it is longer than limits.url_chars",
+    "too_many_segments": "its path has more segments than limits.segments",
+    "too_many_parameters": "its query has more parameters than limits.parameters",
+    "repeated_segment": "a path segment repeats more often than limits.repeated_segment",
+    "url_credentials": "it carries user name or password",
+}
+#: why a line is no seed, where scope does not say it
+SEED: Final[Mapping[str, str]] = {
+    "url_scheme": "an address begins with http:// or https://",
+    "url_empty": "there is nothing",
+    "url_too_long": "it is too long",
+    "not_utf8": "it is not UTF-8",
+    "csv_broken": "this is no CSV",
+    "quote_open": "a quote is opened and not closed on the line",
+    "line_break": "a line break inside an address",
+    "kind_unknown": "kind is page, sitemap or feed",
+    "priority_unknown": "priority is critical, high, medium or low",
+}
+
+
+def said(code: str, words: Mapping[str, str]) -> str:
+    """The words of a code, and the code, by which tables have it."""
+    return f"{words[code]} ({code})" if code in words else code
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number with its noun: `1 seed`, `2 seeds`; `many` where it does not end in s."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
