@@ -122,7 +122,7 @@ class Rehearsal:
 
 
 @contextmanager
-def rehearsing(folder: Path, *, hosts: int = 12, pages: int = 240) -> Iterator[Rehearsal]:
+def rehearsing(folder: Path, *, hosts: int = 12, pages: int = 180) -> Iterator[Rehearsal]:
     """Serve the web while the block runs."""
     features = Features().without(*_CHANCE)
     with running(Web(7, hosts, pages, features=features, mean_bytes=6_000)) as served:

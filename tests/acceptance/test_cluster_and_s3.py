@@ -61,7 +61,7 @@ def test_a_driver_killed_beside_a_separate_cluster_is_resumed_on_it(
     lake = rehearsal.copy(rehearsal.after(1))
     mark = rehearsal.mark()
     with rehearsal.run(lake, SECOND, "--scheduler", two_workers.address) as command:
-        rehearsal.wait_for_pages(mark, 60)
+        rehearsal.wait_for_pages(mark, 40)
         command.kill()
     rehearsal.finish(lake, SECOND, "--scheduler", two_workers.address)
     equal(lake, rehearsal.after(2))
@@ -126,7 +126,7 @@ def test_s3_that_fails_in_mid_round_is_told_and_the_round_goes_on_later(
         proxy.failing(s3_endpoint) as switch,
         rehearsal.run(s3_copy, environ={"AWS_ENDPOINT_URL": switch.endpoint}) as command,
     ):
-        rehearsal.wait_for_pages(mark, 60)
+        rehearsal.wait_for_pages(mark, 40)
         switch.fail(refuse=how == "refuses")
         code = command.ended(120)
         said = command.text()
@@ -144,7 +144,7 @@ def test_on_s3_a_killed_driver_costs_what_was_under_way_and_one_flush(
 ) -> None:
     mark = rehearsal.mark()
     with rehearsal.run(s3_copy) as command:
-        rehearsal.wait_for_pages(mark, 80)
+        rehearsal.wait_for_pages(mark, 60)
         command.kill()
         broken = gone(command)
     rehearsal.finish(s3_copy)

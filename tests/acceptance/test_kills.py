@@ -73,7 +73,7 @@ def test_a_driver_killed_at_every_stage_boundary_leaves_no_trace(rehearsal: Rehe
 def test_a_driver_killed_in_mid_fetch_leaves_no_trace(rehearsal: Rehearsal, lake: Path) -> None:
     mark = rehearsal.mark()
     with rehearsal.run(lake) as command:
-        rehearsal.wait_for_pages(mark, 60)
+        rehearsal.wait_for_pages(mark, 40)
         command.kill()
         broken = gone(command)
     assert last_round(lake) == 1
@@ -87,7 +87,7 @@ def test_a_worker_killed_in_mid_fetch_is_replaced_and_leaves_no_trace(
 ) -> None:
     mark = rehearsal.mark()
     with rehearsal.run(lake) as command:
-        rehearsal.wait_for_pages(mark, 60)
+        rehearsal.wait_for_pages(mark, 40)
         command.workers()[0].kill()
         broken = time.time()
         assert command.ended() == 0, command.text()
@@ -109,7 +109,7 @@ def test_a_worker_that_was_stopped_wakes_to_do_nothing(rehearsal: Rehearsal, lak
     """Its driver is dead, and another has taken over, when it wakes in mid-fetch of the successor."""
     mark = rehearsal.mark()
     with rehearsal.run(lake) as command:
-        rehearsal.wait_for_pages(mark, 60)
+        rehearsal.wait_for_pages(mark, 40)
         workers = command.workers()
         stopped = stop(workers)
         command.kill()
@@ -130,7 +130,7 @@ def test_a_stopped_worker_of_a_living_driver_is_replaced(rehearsal: Rehearsal, l
     """Its nanny ends it when the scheduler has given it up; a new attempt takes over what it had done."""
     mark = rehearsal.mark()
     with rehearsal.run(lake) as command:
-        rehearsal.wait_for_pages(mark, 60)
+        rehearsal.wait_for_pages(mark, 40)
         stopped = stop(command.workers()[:1])
         assert command.ended(240) == 0, command.text()
     proves(rehearsal, lake, mark, [stopped])
@@ -146,7 +146,7 @@ def test_a_stopped_worker_without_a_nanny_wakes_beside_its_successor_and_does_no
     with cluster(tmp_path / "cluster", 3, environ=short, nanny=False) as made:
         mark = rehearsal.mark()
         with rehearsal.run(lake, SECOND, "--scheduler", made.address) as command:
-            rehearsal.wait_for_pages(mark, 60)
+            rehearsal.wait_for_pages(mark, 40)
             worker = at_work(made.workers)
             stopped = stop([worker])
             claims = attempts(lake)
@@ -163,7 +163,7 @@ def test_a_stopped_worker_without_a_nanny_wakes_beside_its_successor_and_does_no
 def test_a_stopped_worker_that_wakes_after_the_end_changes_nothing(rehearsal: Rehearsal, lake: Path) -> None:
     mark = rehearsal.mark()
     with rehearsal.run(lake) as command:
-        rehearsal.wait_for_pages(mark, 60)
+        rehearsal.wait_for_pages(mark, 40)
         workers = command.workers()
         stopped = stop(workers)
         command.kill()
@@ -184,7 +184,7 @@ def test_a_driver_that_was_stopped_is_followed_and_wakes_to_do_nothing(
         command.wait_for(f"^round 2: {stage}")
         driver = psutil.Process(command.pid)
         if stage == "fetch":
-            rehearsal.wait_for_pages(mark, 60)
+            rehearsal.wait_for_pages(mark, 40)
         command.tree()
         stop([driver])
         code = finished(*rehearsal.arguments(lake, SECOND)).code
