@@ -37,10 +37,12 @@ __all__ = [
     "MAX_CHARS",
     "RULES_VERSION",
     "Url",
+    "bare_host",
     "canonical",
     "canonical_many",
     "domain",
     "host",
+    "is_public_suffix",
     "key_form",
     "origin",
     "psl_hash",
@@ -254,6 +256,24 @@ def domain(host: str) -> str:
         return name  # the host parser lets a name end in a number only if it is an IPv4 address
     name = name.rstrip(".") or name
     return _psl().privatesuffix(name) or name
+
+
+_NAME: Final = re.compile(r"\w(?:[\w-]*\w)?(?:\.\w(?:[\w-]*\w)?)*\.?|\[[0-9A-Fa-f:.]+\]")
+
+
+def bare_host(text: str) -> str | None:
+    """The host that a name alone means, as URLs have it: lower case, ASCII. None for anything more than a
+    name or an address (scheme, port, path, comma, wildcard), or for nothing.
+    """
+    try:
+        return host(canonical(f"http://{text}/")) if _NAME.fullmatch(text) else None
+    except UrlError:
+        return None
+
+
+def is_public_suffix(host: str) -> bool:
+    """Whether anybody may register a name right below it (com, co.uk), by the bundled list."""
+    return _psl().publicsuffix(host, accept_unknown=False) == host
 
 
 # --- key form -----------------------------------------------------------------------------------------------

@@ -6,15 +6,12 @@ command, `--help` included, pays for it.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import click
 
 __all__ = ["DURATION", "HOST", "TIME"]
-
-_NAME: Final = re.compile(r"[^\s/?#@\\]+")
 
 
 class Duration(click.ParamType[timedelta]):
@@ -62,16 +59,12 @@ class Host(click.ParamType[str]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name as the lake has it: lower case, ASCII."""
         from crawl import url
-        from crawl.errors import UrlError
 
         text = str(value).strip()
-        try:
-            found = url.host(url.canonical(f"http://{text}/")) if _NAME.fullmatch(text) else None
-        except UrlError:
-            found = None
+        found = url.bare_host(text)
         if found is None:
             self.fail(
-                f"{text!r} is no host: write a name like www.example.org, without https:// and path",
+                f"{text!r} is no host: write a name like www.example.org, without https://, port and path",
                 param,
                 ctx,
             )

@@ -118,7 +118,7 @@ def seed(root: str, urls: tuple[str, ...], file: Path | None, priority: str, now
 
 @command.command()
 @LAKE
-@click.option("--window", type=DURATION, help="Seconds to fetch, instead of round.window.")
+@click.option("--window", type=DURATION, help="How long the round may fetch, instead of round.window.")
 @click.option("--workers", type=click.IntRange(1), help="Of our own.")
 @NOW
 @JSON
@@ -308,26 +308,29 @@ def resume(root: str, host: str) -> None:
     click.echo(f"{host} goes on" if done else f"{host} was not paused")
 
 
-@command.command()
+@command.command(context_settings={"ignore_unknown_options": True})  # a value may begin with a dash
 @LAKE
 @click.argument("action", type=click.Choice(["show", "explain", "set"]), default="show")
-@click.argument("key", required=False)
+@click.argument("key", metavar="[KEY|SECTION]", required=False)
 @click.argument("value", required=False)
 @JSON
 def config(root: str, action: str, key: str | None, value: str | None, form: str) -> None:
-    """Show all settings and where they come from; explain KEY; set KEY VALUE."""
+    """Show settings and where they come from; explain them; set KEY VALUE.
+
+    Without KEY or SECTION all are shown or explained. Items of a list are separated by commas.
+    """
     from cycles import settings
 
     if action == "set":
         if key is None or value is None:
             raise click.UsageError("write: crawl config LAKE set KEY VALUE")
         click.echo(settings.change(root, key, value, _now(None)))
-    elif value is not None or (action == "show" and key is not None):
-        raise click.UsageError(f"`{action}` takes no {'VALUE' if value else 'KEY'}")
+    elif value is not None:
+        raise click.UsageError(f"`{action}` takes no VALUE")
     elif action == "explain":
         click.echo(settings.explained(root, key))
     else:
-        click.echo(settings.shown(root, form))
+        click.echo(settings.shown(root, form, key))
 
 
 @command.command()

@@ -31,11 +31,13 @@ from tomlkit.exceptions import TOMLKitError
 from crawl import policy
 from crawl.errors import SettingsError
 from crawl.policy import Settings
+from cycles import soundness
 
 __all__ = [
     "DEFAULT_TOML",
     "explain",
     "from_json",
+    "keys_of",
     "load",
     "policy_version",
     "set_key",
@@ -110,11 +112,20 @@ def _keys() -> tuple[str, ...]:
 
 
 def _unknown(key: str, place: str) -> SettingsError:
-    near = difflib.get_close_matches(key, [*_keys(), *_sections()], n=1, cutoff=0.0)
-    if "." not in key:
-        near = difflib.get_close_matches(key, list(_sections()), n=1, cutoff=0.0) or near
-    hint = f"; the nearest valid key is {near[0]!r}" if near else ""
+    near = _nearest(key)
+    hint = f"; the nearest valid key is {' or '.join(map(repr, near))}" if near else ""
     return SettingsError(f"{place}: there is no setting {key!r}{hint}")
+
+
+def _nearest(key: str) -> list[str]:
+    """What may be meant; a bare name is that of a section, or of the keys that end in it."""
+    if "." in key:
+        return difflib.get_close_matches(key, _keys(), n=1, cutoff=0.0)
+    by_name: dict[str, list[str]] = {section: [section] for section in _sections()}
+    for known in _keys():
+        by_name.setdefault(known.partition(".")[2], []).append(known)
+    near = difflib.get_close_matches(key, list(by_name), n=1, cutoff=0.0)
+    return by_name[near[0]] if near else []
 
 
 @cache
@@ -139,13 +150,37 @@ def _check(section: str, name: str, value: object, place: str) -> object:
         given = tuple(value) if isinstance(value, list) else value
         checked: object = _adapter(section, name).validate_python(given, strict=True)
     except ValidationError as exc:
-        what = exc.errors()[0]["msg"]
-        raise SettingsError(f"{place}: {section}.{name} = {value!r} does not fit: {what}") from exc
+        raise SettingsError(
+            f"{place}: {section}.{name} = {_plain(value)} does not fit: write {_spelled(wanted)}"
+        ) from exc
     except ValueError as exc:
-        raise SettingsError(f"{place}: {section}.{name} = {value!r} does not fit: {exc}") from exc
+        raise SettingsError(f"{place}: {section}.{name} = {_plain(value)} does not fit: {exc}") from exc
     if isinstance(checked, int | float) and not isinstance(checked, bool) and checked < 0:
         raise SettingsError(f"{place}: {section}.{name} = {value!r} must not be negative")
     return checked
+
+
+def _plain(value: object) -> str:
+    """A value as TOML writes it, more or less."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+#: how values of a type are written
+_WANTED: Final[Mapping[object, str]] = {
+    str: 'a text, like "x"',
+    int: "a whole number",
+    float: "a number, like 0.5",
+    bool: "true or false",
+    tuple[str, ...]: 'a list of texts, like ["x", "y"]',
+    tuple[int, ...]: "a list of whole numbers, like [80, 443]",
+    tuple[float, float, float]: "a list of three numbers",
+    tuple[float, float, float, float, float]: "a list of five numbers",
+    Mapping[str, str]: 'a table of texts, like { "name" = "value" }',
+}
+
+
+def _spelled(kind: object) -> str:
+    return _WANTED.get(kind, "another type of value")
 
 
 def _from_file(text: str, place: str) -> dict[str, dict[str, object]]:
@@ -166,27 +201,49 @@ def _from_file(text: str, place: str) -> dict[str, dict[str, object]]:
 def _from_environment(environ: Mapping[str, str]) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for variable, text in environ.items():
-        if not variable.startswith(PREFIX) or "__" not in variable or variable in NO_SETTINGS:
+        if not variable.startswith(PREFIX) or variable in NO_SETTINGS:
             continue
-        section, name = variable.removeprefix(PREFIX).lower().split("__", 1)
         place = f"environment variable {variable}"
+        section, two, name = variable.removeprefix(PREFIX).lower().partition("__")
+        if not two:
+            _refuse_one_underscore(section, place)
+            continue
         if section not in _sections():
             raise _unknown(f"{section}.{name}", place)
         found.setdefault(section, {})[name] = _check(section, name, _literal(section, name, text), place)
     return found
 
 
+def _refuse_one_underscore(name: str, place: str) -> None:
+    """A name that begins with a section, and was meant as one of its keys. Raises SettingsError."""
+    for section, kind in _sections().items():
+        if name.startswith(section + "_"):
+            keys = [f.name for f in dataclasses.fields(kind)]
+            for near in difflib.get_close_matches(name.removeprefix(section + "_"), keys, n=1, cutoff=0.8):
+                right = f"{PREFIX}{section}__{near}".upper()
+                raise SettingsError(f"{place} sets nothing: write {right}, with two underscores")
+
+
 def _literal(section: str, name: str, text: str) -> object:
-    """The text as TOML where it is, else as it stands: quotes, and brackets of one item, are optional."""
-    wanted = get_type_hints(_sections()[section]).get(name)
+    """The text as TOML where it is, else as it stands: quotes are optional, and so are brackets of a list,
+    whose items are then separated by commas.
+    """
+    wanted = _wanted(section).get(name)
+    given = _toml(text)
+    if wanted is str and not isinstance(given, str):
+        return text  # a name may look like a number
+    if not _is_list(wanted) or isinstance(given, list):
+        return given
+    if given is not text or "," not in text:
+        return [given]
+    return [_toml(item) for part in text.split(",") if (item := part.strip())]
+
+
+def _toml(text: str) -> object:
     try:
         given: object = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
-        given = text
-    if wanted is str and not isinstance(given, str):
-        return text  # a name may look like a number
-    if getattr(wanted, "__origin__", None) is tuple and not isinstance(given, list):
-        return [given]
+        return text
     return given
 
 
@@ -197,35 +254,8 @@ def load(text: str, environ: Mapping[str, str], place: str = "crawl.toml") -> Se
         for section, values in layer.items():
             changed = dataclasses.replace(getattr(settings, section), **values)
             settings = dataclasses.replace(settings, **{section: changed})
-    _cross_check(settings, place)
+    soundness.check(settings, place)
     return settings
-
-
-def _cross_check(settings: Settings, place: str) -> None:
-    """What a single value cannot show. Raises SettingsError."""
-    if settings.round.merge_every < 1:
-        raise SettingsError(f"{place}: round.merge_every must be at least 1")
-    if settings.round.window <= timedelta(0):
-        raise SettingsError(f"{place}: round.window must be longer than nothing")
-    contact = settings.agent.contact
-    if contact and not re.match(r"(https?://|mailto:)\S+$", contact):
-        raise SettingsError(f"{place}: agent.contact = {contact!r} must begin with https:// or mailto:")
-    if settings.agent.name and not re.fullmatch(r"[A-Za-z0-9._-]+", settings.agent.name):
-        # a product token (RFC 9110 10.1.5) without spaces or slashes, else no robots group could name us
-        name = settings.agent.name
-        raise SettingsError(f"{place}: agent.name = {name!r} may hold letters, digits, '.', '-' and '_' only")
-    _check_networks(settings, place)
-
-
-def _check_networks(settings: Settings, place: str) -> None:
-    from ipaddress import ip_network
-
-    for key, texts in (("egress.allow", settings.egress.allow), ("dns.hosts", settings.dns.hosts.values())):
-        for text in texts:
-            try:
-                ip_network(text, strict=False)
-            except ValueError as exc:
-                raise SettingsError(f"{place}: {key}: {text!r} is no address or range: {exc}") from exc
 
 
 def to_json(settings: Settings) -> str:
@@ -287,14 +317,40 @@ def _comments() -> Mapping[str, str]:
     return found
 
 
+def keys_of(key: str | None) -> list[str]:
+    """The keys that a key, a section or nothing names. Raises SettingsError for what is neither."""
+    if key is None:
+        return list(_keys())
+    found = [known for known in _keys() if known == key or known.startswith(key + ".")]
+    if not found:
+        raise _unknown(key, "crawl config")
+    return found
+
+
 def explain(key: str) -> str:
-    """What a setting does. Raises SettingsError for an unknown key."""
+    """What a setting does, its default, and how it is set. Raises SettingsError for an unknown key."""
     if key not in _keys():
         raise _unknown(key, "crawl config explain")
     section, name = key.split(".")
+    wanted = _wanted(section)[name]
+    lines = [f"{key}: {_comments()[key]}"]
+    if wanted is timedelta:
+        lines.append('written: a number with its unit (ms, s, m, h or d), like "10m"')
+    else:
+        many = (
+            "; `crawl config LAKE set` takes them with commas, too: x,y ([] for none)"
+            if _is_list(wanted)
+            else ""
+        )
+        lines.append(f"written: {_spelled(wanted)}{many}")
     default = written(getattr(getattr(Settings(), section), name))
     doc = inspect.cleandoc(_sections()[section].__doc__ or "")
-    return f"{key}: {_comments()[key]}\ndefault: {json.dumps(default, ensure_ascii=False)}\n[{section}] {doc}"
+    lines += [f"default: {json.dumps(default, ensure_ascii=False)}", f"[{section}] {doc}"]
+    return "\n".join(lines)
+
+
+def _is_list(wanted: object) -> bool:
+    return getattr(wanted, "__origin__", None) is tuple
 
 
 def set_key(text: str, key: str, value: str) -> str:

@@ -11,6 +11,7 @@ import os
 from datetime import datetime
 
 from crawl.errors import SettingsError
+from crawl.policy import PUBLIC_FLOOR
 from cycles import config, ledger
 from cycles.output import grid, to_json
 from cycles.setup import SETTINGS, settings_text, who
@@ -28,22 +29,40 @@ def _store(root: str) -> Store:
     return store
 
 
-def shown(root: str, form: str) -> str:
-    """All settings: key, value, and whether it comes from the environment, the file or the default."""
-    rows = config.show(settings_text(_store(root)), os.environ)
+def shown(root: str, form: str, key: str | None = None) -> str:
+    """Settings: key, value, and whether it comes from the environment, the file or the default.
+
+    All of them, those of a section, or one. Raises SettingsError for a key that is none.
+    """
+    wanted = set(config.keys_of(key))
+    rows = [row for row in config.show(settings_text(_store(root)), os.environ) if row[0] in wanted]
     if form == "json":
-        return to_json({key: {"value": value, "from": origin} for key, value, origin in rows})
+        return to_json({name: {"value": value, "from": origin} for name, value, origin in rows})
     told = [
-        (key, json.dumps(value, ensure_ascii=False), "" if at == "default" else at) for key, value, at in rows
+        (name, json.dumps(value, ensure_ascii=False), "" if at == "default" else at)
+        for name, value, at in rows
     ]
     return grid(["setting", "value", "from"], told, longest=10_000).rstrip()
 
 
 def explained(root: str, key: str | None) -> str:
-    """What one setting does, or all of them. Raises SettingsError for an unknown key."""
-    _store(root)
-    keys = [key] if key is not None else [known for known, _, _ in config.show("", {})]
-    return "\n\n".join(config.explain(known) for known in keys)
+    """What one setting does, or all of a section, or all, and what is in force.
+
+    Raises SettingsError for an unknown key. Where the settings do not load, the reason stands in the place of
+    what is in force.
+    """
+    store, keys = _store(root), config.keys_of(key)
+    try:
+        rows = config.show(settings_text(store), os.environ)
+        there = {name: _in_force(value, at) for name, value, at in rows}
+    except SettingsError as exc:
+        there = dict.fromkeys(keys, f"in force: nothing, the settings are wrong ({exc})")
+    return "\n\n".join(f"{config.explain(known)}\n{there[known]}" for known in keys)
+
+
+def _in_force(value: object, origin: str) -> str:
+    source = {"default": "the default", "file": f"from {SETTINGS}", "environment": "from the environment"}
+    return f"in force: {json.dumps(value, ensure_ascii=False)} ({source.get(origin, origin)})"
 
 
 def change(root: str, key: str, value: str, now: datetime) -> str:
@@ -59,4 +78,11 @@ def change(root: str, key: str, value: str, now: datetime) -> str:
         return f"{key} is set in {SETTINGS}; but: {exc}"
     there, at = told[key]
     note = "" if at == "file" else f" (from the {at}, which wins over {SETTINGS})"
-    return f"{key} = {json.dumps(there, ensure_ascii=False)}{note}"
+    return f"{key} = {json.dumps(there, ensure_ascii=False)}{note}{_floor(key, there)}"
+
+
+def _floor(key: str, there: object) -> str:
+    """A word on a gap that holds for hosts of one's own only."""
+    if key != "politeness.min_delay" or config.duration(there) >= PUBLIC_FLOOR:
+        return ""
+    return f"; public hosts are never asked faster than every {PUBLIC_FLOOR.total_seconds():g} s all the same"

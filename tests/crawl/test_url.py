@@ -14,10 +14,12 @@ from crawl.errors import UrlError
 from crawl.policy import Identity
 from crawl.url import (
     MAX_CHARS,
+    bare_host,
     canonical,
     canonical_many,
     domain,
     host,
+    is_public_suffix,
     key_form,
     origin,
     psl_hash,
@@ -386,3 +388,28 @@ def test_every_host_has_a_domain(name: str, expected: str) -> None:
 def test_the_suffix_list_is_named_by_its_hash() -> None:
     assert len(psl_hash()) == 64
     assert psl_hash() == psl_hash()
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [
+        ("A.test", "a.test"),
+        ("bücher.example", "xn--bcher-kva.example"),
+        ("a_b.test", "a_b.test"),
+        ("[::1]", "[::1]"),
+        ("127.0.0.1", "127.0.0.1"),
+        *(
+            (text, None)
+            for text in ("", "http://a", "a/", "a:80", "a,b", "*.a", "a..b", "-a", "a b", "u@a", "%")
+        ),
+    ],
+)
+def test_a_bare_host_is_a_name_and_nothing_more(text: str, host: str | None) -> None:
+    assert bare_host(text) == host
+
+
+def test_a_public_suffix_is_one_by_the_list_alone() -> None:
+    found = [
+        name for name in ("com", "co.uk", "github.io", "test", "a.test", "a.co.uk") if is_public_suffix(name)
+    ]
+    assert found == ["com", "co.uk", "github.io"]

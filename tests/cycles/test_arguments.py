@@ -57,7 +57,9 @@ def test_a_host_is_named_as_the_lake_has_it(text: str, host: str) -> None:
     assert host == HOST.convert(text, None, None)
 
 
-@pytest.mark.parametrize("text", ["", "https://a.test/", "a.test/x", "a b", "me@a.test", "%"])
+@pytest.mark.parametrize(
+    "text", ["", "https://a.test/", "a.test/x", "a b", "me@a.test", "%", "a.test:80", "a,b", "*.a"]
+)
 def test_what_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="no host"):
         HOST.convert(text, None, None)

@@ -125,7 +125,7 @@ def test_the_keys_of_status_are_told_in_its_help() -> None:
         ["pause", "LAKE", "https://a.test/"],
         ["config", "LAKE", "set", "round.window"],
         ["config", "LAKE", "explain", "round.window", "1s"],
-        ["config", "LAKE", "show", "round.window"],
+        ["config", "LAKE", "show", "round.window", "1s"],
     ],
 )
 def test_what_makes_no_sense_ends_in_2(arguments: Sequence[str]) -> None:
@@ -193,12 +193,25 @@ def test_config_shows_explains_and_sets(place: Path) -> None:
     ]
 
 
+def test_config_shows_and_explains_one_key_or_a_section_and_takes_lists_with_commas(place: Path) -> None:
+    assert "scope.hosts" in crawl("config", place, "set", "scope.hosts", "a.test,b.test").stdout
+    shown = json.loads(crawl("config", place, "show", "scope.hosts", "--format", "json").stdout)
+    assert {"scope.hosts": {"value": ["a.test", "b.test"], "from": "file"}} == shown
+    told = crawl("config", place, "explain", "scope").stdout
+    assert [1, 1, 1] == [told.count(f"scope.{name}: ") for name in ("hosts", "domains", "exclude")]
+    assert 'in force: ["a.test", "b.test"] (from crawl.toml)' in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "near"),
     [
         (["set", "round.windw", "1s"], "round.window"),
         (["set", "round.window", "soon"], "round.window"),
+        (["set", "round.window", "-1s"], "a number with a unit"),
+        (["set", "scope.hosts", "http://a.test/"], 'write "a.test"'),
         (["explain", "agent.nam"], "agent.name"),
+        (["explain", "min_delay"], "'politeness.min_delay'"),
+        (["show", "min_delay"], "'politeness.min_delay'"),
     ],
 )
 def test_an_unknown_or_ill_typed_setting_ends_in_2_and_names_the_nearest(

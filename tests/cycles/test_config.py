@@ -62,8 +62,8 @@ def test_the_names_that_outside_scripts_rely_on_are_settings() -> None:
         ("[round]\nwindow = 600", ["round.window", "600", "unit"]),
         ("[round]\nwindow = '0s'", ["round.window"]),
         ("[round]\nmerge_every = 0", ["round.merge_every"]),
-        ("[round]\nmerge_every = '1'", ["round.merge_every", "'1'"]),
-        ("[round]\nmerge_every = true", ["round.merge_every", "True"]),
+        ("[round]\nmerge_every = '1'", ['round.merge_every = "1"', "a whole number"]),
+        ("[round]\nmerge_every = true", ["round.merge_every = true", "a whole number"]),
         ("[politeness]\nmin_delay = '999999999999999d'", ["politeness.min_delay"]),
         ("[limits]\ndepth = -1", ["limits.depth", "negative"]),
         ("[scope]\ndomains = 'a.test'", ["scope.domains"]),
@@ -73,6 +73,9 @@ def test_the_names_that_outside_scripts_rely_on_are_settings() -> None:
         ("[agent]\ncontact = 'me'", ["agent.contact", "mailto:"]),
         ("[agent]\nname = 'my bot/1'", ["agent.name"]),
         ("politeness = 3", ["politeness", "[politeness]"]),
+        ("min_delay = '1s'", ["'min_delay'", "'politeness.min_delay'"]),
+        ("jitter = 1", ["'retry.jitter' or 'recrawl.jitter'"]),
+        ("[scope]\nhosts = ['http://a.test/']", ["crawl.toml: scope.hosts", 'write "a.test"']),
         ("[politeness\n", ["crawl.toml", "TOML"]),
     ],
 )
@@ -102,6 +105,10 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_default() -> N
         ("CRAWL_DNS__HOSTS", '{"*.test" = "127.0.0.1"}', "dns.hosts", {"*.test": "127.0.0.1"}),
         ("CRAWL_ROUND__MERGE_EVERY", "3", "round.merge_every", 3),
         ("CRAWL_EGRESS__PORTS", "81", "egress.ports", (81,)),
+        ("CRAWL_EGRESS__PORTS", "81, 82", "egress.ports", (81, 82)),
+        ("CRAWL_SCOPE__HOSTS", "a.test, b.test,", "scope.hosts", ("a.test", "b.test")),
+        ("CRAWL_SCOPE__EXCLUDE", '"/a,b"', "scope.exclude", ("/a,b",)),
+        ("CRAWL_PLANNING__CUTS", "0.9,0.5,0.1", "planning.cuts", (0.9, 0.5, 0.1)),
     ],
 )
 def test_the_environment_needs_no_quotes_and_no_brackets(
@@ -117,7 +124,38 @@ def test_an_unknown_variable_of_ours_is_refused_with_its_name() -> None:
 
 
 def test_a_variable_that_is_no_setting_is_left_alone() -> None:
-    assert Settings() == config.load("", {"CRAWL_CASES": "/somewhere", "CRAWLER__X": "1"})
+    others = {"CRAWL_CASES": "/somewhere", "CRAWLER__X": "1", "CRAWL_LAKE": "l", "CRAWL_STORAGE_SECRET": "s"}
+    assert Settings() == config.load("", others)
+
+
+@pytest.mark.parametrize("variable", ["CRAWL_POLITENESS_MIN_DELAY", "CRAWL_POLITENESS_MIN_DELY"])
+def test_a_variable_with_one_underscore_is_refused_with_the_right_name(variable: str) -> None:
+    with pytest.raises(SettingsError, match=f"{variable} sets nothing: write CRAWL_POLITENESS__MIN_DELAY"):
+        config.load("", {variable: "1s"})
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_value_of_a_wrong_type_is_told_in_our_words(key: str) -> None:
+    section, name = key.split(".")
+    with pytest.raises(
+        SettingsError, match=rf"{section}\.{name} = .* does not fit: (write|a duration is)"
+    ) as caught:
+        config.load(f"[{section}]\n{name} = 1979-05-27", {})
+    assert "another type" not in str(caught.value)
+    assert "Input should" not in str(caught.value)
+
+
+def test_a_key_a_section_or_nothing_names_keys() -> None:
+    assert KEYS == config.keys_of(None)
+    assert ["round.window", "round.merge_every"] == config.keys_of("round")
+    assert ["round.window"] == config.keys_of("round.window")
+    with pytest.raises(SettingsError, match=r"'round\.window'"):
+        config.keys_of("window")
+
+
+def test_explaining_a_list_says_how_two_are_written() -> None:
+    assert "x,y" in config.explain("scope.hosts")
+    assert '"10m"' in config.explain("round.window")
 
 
 @pytest.mark.parametrize(

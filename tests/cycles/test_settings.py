@@ -29,7 +29,8 @@ def test_all_settings_are_shown_with_where_they_come_from(
 
 
 def test_a_key_is_set_and_says_what_it_is_now(place: Path) -> None:
-    assert 'politeness.min_delay = "20ms"' == settings.change(str(place), "politeness.min_delay", "20ms", NOW)
+    told = settings.change(str(place), "politeness.min_delay", "20ms", NOW)
+    assert told.startswith('politeness.min_delay = "20ms"')
     assert 0.02 == open_lake(str(place), {}).settings.politeness.min_delay.total_seconds()
     assert "# required before any public host is asked" in (place / "crawl.toml").read_text()
 
@@ -64,6 +65,31 @@ def test_a_mistake_in_the_file_can_be_seen_and_one_key_explained(place: Path) ->
     with pytest.raises(SettingsError, match="round"):
         settings.shown(str(place), "text")
     assert "how long a round may fetch" in settings.explained(str(place), "round.window")
+
+
+def test_one_key_or_one_section_is_shown(place: Path) -> None:
+    assert {"round.window"} == set(json.loads(settings.shown(str(place), "json", "round.window")))
+    assert {"round.window", "round.merge_every"} == set(
+        json.loads(settings.shown(str(place), "json", "round"))
+    )
+    with pytest.raises(SettingsError, match=r"politeness\.min_delay"):
+        settings.shown(str(place), "text", "min_delay")
+
+
+def test_an_explanation_says_what_is_in_force_and_why(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAWL_ROUND__WINDOW", "3m")
+    settings.change(str(place), "round.merge_every", "7", NOW)
+    told = settings.explained(str(place), "round")
+    assert 'in force: "3m" (from the environment)' in told
+    assert "in force: 7 (from crawl.toml)" in told
+    assert 'in force: "1s" (the default)' not in told
+    assert "in force: 10.0 (the default)" in settings.explained(str(place), "politeness.factor")
+
+
+def test_a_gap_below_the_floor_of_public_hosts_is_set_with_a_word_on_it(place: Path) -> None:
+    told = settings.change(str(place), "politeness.min_delay", "20ms", NOW)
+    assert "public hosts are never asked faster than every 0.2 s" in told
+    assert "public" not in settings.change(str(place), "politeness.min_delay", "200ms", NOW)
 
 
 def test_without_a_key_all_are_explained(place: Path) -> None:

@@ -1,0 +1,171 @@
+"""Do settings make sense? What the type of a value cannot show, and several of them together.
+
+What always holds: what is refused is named with its place and key, and the message says what to write
+instead. It reads no file and no environment; types and names of keys are `cycles.config`'s.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from crawl.errors import SettingsError
+from crawl.policy import Settings
+
+__all__ = ["VIAS", "check"]
+
+#: kinds of links there are (column `via` of links)
+VIAS: Final = ("a", "area", "link", "frame", "iframe", "refresh", "header", "sitemap", "redirect")
+#: settings that would stop or break a crawl below this
+_LEAST: Final[Mapping[str, int | timedelta]] = {
+    "round.merge_every": 1,
+    "round.window": timedelta(milliseconds=1),
+    "politeness.circuit_after": 1,
+    "dns.timeout": timedelta(milliseconds=1),
+    "limits.request_deadline": timedelta(milliseconds=1),
+    "limits.connect_timeout": timedelta(milliseconds=1),
+    "limits.idle": timedelta(milliseconds=1),
+    "limits.header_bytes": 1,
+    "limits.header_lines": 1,
+    "limits.wire_bytes": 1,
+    "limits.decoded_bytes": 1,
+    "limits.url_chars": 1,
+    "limits.segments": 1,
+    "limits.repeated_segment": 1,
+    "parsing.parsed_bytes": 1,
+    "parsing.deadline": timedelta(milliseconds=1),
+    "parsing.memory_bytes": 1,
+    "robots.bytes": 500 * 1024,  # RFC 9309 2.5
+    "fetching.in_flight": 1,
+    "fetching.in_flight_bytes": 1,
+    "fetching.flush_bytes": 1,
+    "fetching.part_bytes": 1,
+    "fetching.lease": timedelta(seconds=1),
+    "retry.attempts": 1,
+    "recrawl.floor": timedelta(seconds=1),
+    "recrawl.gone_404": 1,
+    "recrawl.gone_410": 1,
+    "planning.urls": 1,
+    "planning.host_budget": 1,
+    "retention.keep_versions": 1,
+    "storage.merge_rows": 1,
+    "storage.tier_ratio": 2,
+    "storage.row_group": 1,
+    "storage.target_bytes": 1,
+}
+#: shares: 0 to 1
+_SHARES: Final = ("retry.jitter", "recrawl.jitter", "recrawl.retire_share")
+
+
+def check(settings: Settings, place: str) -> None:
+    """Raises SettingsError."""
+    for key, why in itertools.chain(
+        _ranges(settings), _agent(settings), _scope(settings), _networks(settings), _schedules(settings)
+    ):
+        raise SettingsError(f"{place}: {key}{why}")
+
+
+def _value(settings: Settings, key: str) -> Any:
+    section, name = key.split(".")
+    return getattr(getattr(settings, section), name)
+
+
+#: (key, what is wrong with it)
+Faults = Iterable[tuple[str, str]]
+
+
+def _ranges(settings: Settings) -> Faults:
+    for key, least in _LEAST.items():
+        value = _value(settings, key)
+        if value < least:
+            if isinstance(least, timedelta):
+                seconds = least.total_seconds()
+                yield (
+                    key,
+                    " must be longer than nothing" if seconds < 1 else f" must be at least {seconds:g}s",
+                )
+            else:
+                yield key, f" = {value} must be at least {least}"
+    for key in _SHARES:
+        if not 0 <= _value(settings, key) <= 1:
+            yield key, f" = {_value(settings, key)} is a share: write a number from 0 to 1"
+
+
+def _agent(settings: Settings) -> Faults:
+    contact, name = settings.agent.contact, settings.agent.name
+    if contact and not re.match(r"(https?://|mailto:)\S+$", contact):
+        yield "agent.contact", f" = {contact!r} must begin with https:// or mailto:"
+    if name and not re.fullmatch(r"[A-Za-z0-9._-]+", name):
+        # a product token (RFC 9110 10.1.5) without spaces or slashes, else no robots group could name us
+        yield "agent.name", f" = {name!r} may hold letters, digits, '.', '-' and '_' only"
+
+
+def _scope(settings: Settings) -> Faults:
+    """A name that is none would match nothing, and a public suffix everything below it."""
+    for key, names in (("scope.hosts", settings.scope.hosts), ("scope.domains", settings.scope.domains)):
+        for name in names:
+            yield from ((key, fault) for fault in _misnamed(key, name))
+
+
+def _misnamed(key: str, name: str) -> Iterable[str]:
+    from crawl import url
+
+    what = "a host" if key == "scope.hosts" else "a domain"
+    found = url.bare_host(name)
+    if found is None:
+        guess = _guess(name)
+        hint = f": write {guess}" if guess else ": write a name, like www.example.org, or [] for none"
+        yield f": {name!r} is no name of {what}, without scheme, port, path, comma or wildcard{hint}"
+    elif found != name:
+        yield f": {name!r} is written {found!r} in URLs: write that"
+    elif key == "scope.domains" and url.is_public_suffix(name):
+        yield (
+            f": {name!r} is a public suffix, below which anybody may have a domain: name the domains,"
+            f" like example.{name}"
+        )
+
+
+def _guess(name: str) -> str:
+    """What was meant by a name with something around it."""
+    from crawl import url
+
+    parts = [
+        url.bare_host(re.sub(r":\d*$", "", re.sub(r"^([a-z]+:)?//|^\*\.|^\.|/.*$", "", part.strip().lower())))
+        for part in re.split(r"[,;\s]+", name)
+        if part
+    ]
+    return ", ".join(f'"{part}"' for part in parts) if parts and all(parts) else ""
+
+
+def _networks(settings: Settings) -> Faults:
+    from ipaddress import ip_network
+
+    for key, texts in (("egress.allow", settings.egress.allow), ("dns.hosts", settings.dns.hosts.values())):
+        for text in texts:
+            try:
+                ip_network(text, strict=False)
+            except ValueError as exc:
+                yield key, f": {text!r} is no address or range: {exc}"
+    for port in settings.egress.ports:
+        if not 0 < port < 65_536:
+            yield "egress.ports", f": {port} is no port: write a number from 1 to 65535"
+
+
+def _schedules(settings: Settings) -> Faults:
+    recrawl, planning = settings.recrawl, settings.planning
+    if recrawl.floor > recrawl.ceiling:
+        yield "recrawl.floor", " is longer than recrawl.ceiling: the shortest interval comes first"
+    if any(weight < 0 for weight in planning.weights) or not any(planning.weights):
+        yield "planning.weights", f" = {list(planning.weights)} must not be negative, nor all of them 0"
+    high, middle, low = planning.cuts
+    if not 1 >= high >= middle >= low >= 0:
+        yield (
+            "planning.cuts",
+            f" = {list(planning.cuts)} must descend, from 1 at most to 0 at least: critical, high, medium",
+        )
+    for via in settings.parsing.via:
+        if via not in VIAS:
+            yield "parsing.via", f": there are no links by {via!r}: write some of {', '.join(VIAS)}"

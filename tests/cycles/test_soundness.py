@@ -1,0 +1,85 @@
+"""Settings that would break a crawl are refused, and the message says what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawl.errors import SettingsError
+from crawl.policy import Parsing, Settings
+from crawl.schema import TABLES
+from cycles import config, soundness
+
+
+def told(text: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        config.load(text, {}, "crawl.toml")
+    return str(caught.value)
+
+
+def test_the_defaults_are_sound() -> None:
+    soundness.check(Settings(), "here")
+
+
+@pytest.mark.parametrize("key", ["hosts", "domains"])
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("http://a.test", 'write "a.test"'),
+        ("https://a.test:8077/x/y", 'write "a.test"'),
+        ("a.test/x", 'write "a.test"'),
+        ("a.test:80", 'write "a.test"'),
+        ("a.test,b.test", 'write "a.test", "b.test"'),
+        ("a.test b.test", 'write "a.test", "b.test"'),
+        ("*.a.test", 'write "a.test"'),
+        (".a.test", 'write "a.test"'),
+        ("", "or [] for none"),
+        ("me@a.test", "like www.example.org"),
+        ("A.test", "'a.test'"),
+        ("bücher.example", "'xn--bcher-kva.example'"),
+    ],
+)
+def test_a_scope_is_named_by_bare_names(key: str, name: str, write: str) -> None:
+    text = told(f'[scope]\n{key} = ["ok.test", "{name}"]')
+    assert text.startswith(f"crawl.toml: scope.{key}: {name!r} ")
+    assert write in text
+
+
+@pytest.mark.parametrize(
+    "name", ["a.test", "localhost", "127.0.0.1", "[::1]", "xn--bcher-kva.example", "a_b.c"]
+)
+def test_names_and_addresses_are_a_scope(name: str) -> None:
+    assert (name,) == config.load(f'[scope]\nhosts = ["{name}"]\ndomains = ["{name}"]', {}).scope.domains
+
+
+@pytest.mark.parametrize("name", ["com", "co.uk", "github.io"])
+def test_a_public_suffix_is_no_domain_but_may_be_a_host(name: str) -> None:
+    assert f"example.{name}" in told(f'[scope]\ndomains = ["{name}"]')
+    assert (name,) == config.load(f'[scope]\nhosts = ["{name}"]', {}).scope.hosts
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[planning]\ncuts = [0.3, 0.5, 0.7]", ["planning.cuts", "descend"]),
+        ("[planning]\ncuts = [1.5, 0.5, 0.3]", ["planning.cuts", "1 at most"]),
+        ("[planning]\nweights = [1.0, -0.1, 0.0, 0.0, 0.0]", ["planning.weights", "negative"]),
+        ("[planning]\nweights = [0.0, 0.0, 0.0, 0.0, 0.0]", ["planning.weights", "all of them 0"]),
+        ("[planning]\nurls = 0", ["planning.urls = 0", "at least 1"]),
+        ("[recrawl]\nfloor = '2d'\nceiling = '1d'", ["recrawl.floor", "recrawl.ceiling"]),
+        ("[recrawl]\nretire_share = 20.0", ["recrawl.retire_share", "from 0 to 1"]),
+        ("[parsing]\nvia = ['a', 'img']", ["parsing.via", "'img'", "iframe"]),
+        ("[parsing]\ndeadline = '0s'", ["parsing.deadline", "longer than nothing"]),
+        ("[fetching]\nlease = '20ms'", ["fetching.lease", "at least 1s"]),
+        ("[egress]\nports = [70000]", ["egress.ports", "65535"]),
+        ("[storage]\ntier_ratio = 1", ["storage.tier_ratio", "at least 2"]),
+    ],
+)
+def test_what_would_break_a_crawl_is_refused(text: str, words: list[str]) -> None:
+    found = told(text)
+    assert [] == [word for word in words if word not in found], found
+
+
+def test_known_links_are_those_that_tables_tell_of() -> None:
+    comment = (TABLES["links"].field("via").metadata or {})[b"comment"].decode()
+    assert set(soundness.VIAS) == set(comment.replace(" or ", ", ").split(", "))
+    assert set(Parsing().via) <= set(soundness.VIAS)
