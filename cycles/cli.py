@@ -289,12 +289,13 @@ def check(root: str, round_: int | None) -> None:
 @click.argument("host", type=HOST)
 @click.option("--reason", help="Why; it is kept.")
 def pause(root: str, host: str, reason: str | None) -> None:
-    """Hold a host, or all hosts of a domain, back from the next plan on."""
+    """Hold a host, or all hosts of a domain, back from now on, known or not yet."""
     from cycles import pausing, setup
 
-    lake = setup.open_lake(root)
-    done = pausing.pause(lake, host, reason=reason, who=setup.who(), now=_now(None))
-    click.echo(f"{host} is paused" if done else f"{host} was paused already")
+    lake, now = setup.open_lake(root), _now(None)
+    done = pausing.pause(lake, host, reason=reason, who=setup.who(), now=now)
+    click.echo(f"{host} {'is' if done else 'was'} paused{'' if done else ' already'}")
+    _say(pausing.known(lake, host, now))
 
 
 @command.command()

@@ -16,9 +16,21 @@ import pyarrow as pa
 from crawl.schema import SUPPRESSIONS
 from cycles import ledger
 from cycles.setup import Lake
+from cycles.wording import counted
 from lake import snapshot, sql
 
-__all__ = ["pause", "resume"]
+__all__ = ["known", "pause", "resume"]
+
+
+def known(lake: Lake, host: str, now: datetime) -> str:
+    """What the lake has of a host or domain, in words: a name that nothing is of may be mistyped."""
+    with sql.connect(lake.store, snapshot.latest(lake.store), now) as reader:
+        (found,) = reader.query("known-of-host", host=host).to_pylist()
+    if found["urls"]:
+        return counted(found["urls"], "known URL")
+    if found["seeds"]:
+        return f"no known URL yet, {counted(found['seeds'], 'seed')} waiting"
+    return "no known URL is of it, and no seed; is it spelled right?"
 
 
 def _held(lake: Lake, host: str, now: datetime) -> dict[str, Any] | None:

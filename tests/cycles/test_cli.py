@@ -308,7 +308,10 @@ def test_check_prints_a_line_a_check_and_ends_in_1_when_one_fails(grown: Path, l
 
 
 def test_hosts_are_paused_and_resumed(grown: Path) -> None:
-    assert "d1.test is paused\n" == crawl("pause", grown, "D1.test", "--reason", "asked").stdout
+    done = crawl("pause", grown, "D1.test", "--reason", "asked")
+    assert ("d1.test is paused\n", "1 known URL\n") == (done.stdout, done.stderr)
+    assert "no known URL" in crawl("pause", grown, "mistyped.test").stderr
+    assert "mistyped.test goes on\n" == crawl("resume", grown, "mistyped.test").stdout
     assert "d1.test was paused already\n" == crawl("pause", grown, "d1.test").stdout
     assert ["d1.test"] == [
         row["pattern"] for row in json.loads(crawl("status", grown, "--format", "json").stdout)["paused"]

@@ -61,6 +61,20 @@ def test_who_held_what_back_and_why_stays_on_record(lake: Lake) -> None:
     ] == [tuple(deed.values()) for deed in deeds]
 
 
+def test_a_name_that_nothing_known_is_of_can_be_paused_and_that_is_told(lake: Lake) -> None:
+    assert "no known URL is of it" in pausing.known(lake, "d.test", NOW)
+    assert pausing.pause(lake, "d.test", reason=None, who="me", now=NOW)
+    seeds = rows.table("seeds", url=["http://B.d.test/", "http://e.test/"], url_key=[1, 2])
+    seeds = seeds.set_column(seeds.column_names.index("verdict"), "verdict", [["accepted"] * 2])
+    lakes.put(lake.store, "seeds", seeds)
+    assert "no known URL yet, 1 seed waiting" == pausing.known(lake, "d.test", NOW)
+    known = rows.seen([1, 3], 1, host=["b.d.test", "d.test"], domain=["d.test"] * 2)
+    lakes.commit_round(lake.store, 1, seen=known)
+    assert "2 known URLs" == pausing.known(lake, "d.test", NOW)
+    assert "1 known URL" == pausing.known(lake, "b.d.test", NOW)
+    assert "no known URL is of it" in pausing.known(lake, "test", NOW)
+
+
 def test_times_are_utc(lake: Lake) -> None:
     pausing.pause(lake, "d1.test", reason=None, who="me", now=NOW)
     with reading.reader(lake.store, NOW) as reader:
