@@ -72,7 +72,7 @@ def test_a_name_that_nothing_known_is_of_can_be_paused_and_that_is_told(lake: La
     lakes.commit_round(lake.store, 1, seen=known)
     assert "2 known URLs" == pausing.known(lake, "d.test", NOW)
     assert "1 known URL" == pausing.known(lake, "b.d.test", NOW)
-    assert "no known URL is of it" in pausing.known(lake, "test", NOW)
+    assert "no known URL is of it" in pausing.known(lake, "f.test", NOW)
 
 
 def test_times_are_utc(lake: Lake) -> None:
