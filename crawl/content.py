@@ -15,13 +15,14 @@ from typing import Final, Protocol
 import brotli
 import zstandard
 
-__all__ = ["ACCEPT_ENCODING", "CORRUPT", "PLAIN", "TOO_LARGE", "TRUNCATED", "UNKNOWN", "Decoder"]
+__all__ = ["ACCEPT_ENCODING", "CORRUPT", "MEMBERS", "PLAIN", "TOO_LARGE", "TRUNCATED", "UNKNOWN", "Decoder"]
 
 #: what we ask for, and undo
 ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
 
 TRUNCATED: Final = "encoding_truncated"  # the coded stream ends before its end
 CORRUPT: Final = "encoding_corrupt"  # bad data or a wrong checksum
+MEMBERS: Final = "encoding_members"  # a stream of more members (gzip) or frames (zstd) than anybody needs
 UNKNOWN: Final = "encoding_unknown"  # a coding that cannot be undone, or more than four of them
 PLAIN: Final = "encoding_absent"  # declared but not applied: the body is taken as it came
 TOO_LARGE: Final = "decoded_bytes"  # more output than allowed
@@ -31,14 +32,25 @@ _ZSTD_WINDOW: Final = 8 * 1024 * 1024
 #: input per step: a zstd block makes 128 KiB of 4 bytes, so a step makes at most 32 MB
 _ZSTD_STEP: Final = 1024
 _MOST_CODINGS: Final = 4
+#: input per step: what follows a member is copied when it ends, so never much of it
+_DEFLATE_STEP: Final = 4096
+#: beginning a member costs as much as decoding kilobytes, and it may be empty
+_MOST_MEMBERS: Final = 10_000
 #: values that servers put there though they are no codings of content
 _NO_CODING: Final = frozenset(
     {"", "identity", "none", "binary", "7bit", "8bit", "utf-8", "utf8", "iso-8859-1"}
 )
 
 
-class _Damaged(Exception):
-    """The coded data cannot be decoded."""
+class _Refused(Exception):
+    """Decoding goes no further. `args` = (fault,)."""
+
+
+def _one_more(members: int) -> int:
+    """Count a member (or frame) that begins. Raises _Refused beyond the bound."""
+    if members >= _MOST_MEMBERS:
+        raise _Refused(MEMBERS)
+    return members + 1
 
 
 class _Coding(Protocol):
@@ -51,74 +63,58 @@ class _Coding(Protocol):
 
 
 class _Deflate:
-    """gzip (with any number of members, RFC 1952 2.2) and deflate (zlib by RFC 9110, raw by habit)."""
+    """gzip (with many members, RFC 1952 2.2) and deflate (zlib by RFC 9110, raw by habit)."""
 
     def __init__(self, *, gzip: bool) -> None:
         self.ended = False
         self.absent = False
         self._gzip = gzip
-        self._head = b""
-        self._inner: zlib._Decompress | _Finished | None = None
+        self._head = b""  # too little to tell what begins here
+        self._members = 0
+        self._padding = False  # what follows the last member, which everybody ignores
+        self._inner: zlib._Decompress | None = None
 
     def step(self, data: bytes, room: int) -> bytes:
-        if self._inner is None:
-            data = self._head + data
-            if len(data) < 2:
-                self._head = data
-                return b""
-            self._head = b""
-            self._start(data)
-            if self._inner is None:
-                return data
-        out = []
-        while data and self._inner is not None:
+        data, self._head = self._head + data, b""
+        out: list[bytes] = []
+        at = 0
+        while at < len(data) and room > 0:  # at its limit the caller stops, and the rest is never needed
+            inner = self._inner or self._begin(data[at : at + 2])
+            if inner is None:
+                return data if self.absent else b"".join(out)
+            chunk = data[at : at + _DEFLATE_STEP]
             try:
-                piece = self._inner.decompress(data, max(1, room))
+                piece = inner.decompress(chunk, room)
             except zlib.error as error:
-                raise _Damaged(str(error)) from None
+                raise _Refused(CORRUPT) from error
+            at += len(chunk) - len(inner.unconsumed_tail) - len(inner.unused_data)
             out.append(piece)
             room -= len(piece)
-            if self._inner.eof:
-                data = self._next(self._inner.unused_data)
-            elif room <= 0:
-                break  # the caller stops at its limit; what is left is never needed
-            else:
-                data = self._inner.unconsumed_tail
+            self.ended = inner.eof
+            self._inner = None if inner.eof else inner
         return b"".join(out) if len(out) != 1 else out[0]
 
-    def _start(self, head: bytes) -> None:
+    def _begin(self, head: bytes) -> zlib._Decompress | None:
+        """What undoes the stream that begins so; None where there is none, or more must be seen."""
+        if self._padding:
+            return None
+        if len(head) < 2:
+            self._head = head
+            return None
+        first = not self._members
         if self._gzip:
-            if head[:2] == b"\x1f\x8b":
-                self._inner = zlib.decompressobj(31)
-            else:
-                self.absent = self.ended = True
+            self._padding = head != b"\x1f\x8b"
+            self.absent = first and self._padding
+            wbits = 31
         else:
+            self._padding = not first
             zlib_header = head[0] & 0x0F == 8 and (head[0] << 8 | head[1]) % 31 == 0
-            self._inner = zlib.decompressobj(15 if zlib_header else -15)
-
-    def _next(self, rest: bytes) -> bytes:
-        """What follows a finished stream: another gzip member, or padding that everybody ignores."""
-        self.ended = True
-        if self._gzip and rest[:2] == b"\x1f\x8b":
-            self.ended = False
-            self._inner = zlib.decompressobj(31)
-            return rest
-        self._inner = _FINISHED
-        return b""
-
-
-class _Finished:
-    """Swallows what follows the end."""
-
-    eof = False
-    unused_data = b""
-    unconsumed_tail = b""
-
-    def decompress(self, data: bytes, room: int) -> bytes:
-        return b""
-
-
-_FINISHED: Final = _Finished()
+            wbits = 15 if zlib_header else -15
+        if self._padding:
+            self.ended = True
+            return None
+        self._members = _one_more(self._members)
+        return zlib.decompressobj(wbits)
 
 
 class _Brotli:
@@ -141,7 +137,7 @@ class _Brotli:
                 data = b""
             self.ended = self._inner.is_finished()
         except brotli.error as error:
-            raise _Damaged(str(error)) from None
+            raise _Refused(CORRUPT) from error
         return b"".join(out) if len(out) != 1 else out[0]
 
 
@@ -151,6 +147,7 @@ class _Zstd:
         self.absent = False
         self._head = b""
         self._begun = False
+        self._frames = 1
         self._inner = self._frame()
 
     @staticmethod
@@ -174,6 +171,7 @@ class _Zstd:
         try:
             while start < len(data) and room > 0:
                 if self.ended:  # a further frame (RFC 8878 3)
+                    self._frames = _one_more(self._frames)
                     self.ended = False
                     self._inner = self._frame()
                 chunk = data[start : start + _ZSTD_STEP]
@@ -185,7 +183,7 @@ class _Zstd:
                 out.append(piece)
                 room -= len(piece)
         except zstandard.ZstdError as error:
-            raise _Damaged(str(error)) from None
+            raise _Refused(CORRUPT) from error
         return b"".join(out)
 
 
@@ -208,13 +206,13 @@ class Decoder:
     bounds the bytes given out over the decoder's life.
     """
 
-    __slots__ = ("_chain", "_fed", "_limit", "_room", "fault", "length")
+    __slots__ = ("_chain", "_fed", "_room", "_rooms", "fault", "length")
 
     def __init__(self, content_encoding: str | None, limit: int) -> None:
         self.fault: str | None = None
         self.length = 0
         self._fed = False
-        self._limit = self._room = limit
+        self._room = limit
         self._chain: list[_Coding] = []
         names = [name.strip() for name in (content_encoding or "").lower().split(",")]
         names = [name for name in names if name not in _NO_CODING]
@@ -227,10 +225,13 @@ class Decoder:
                 self.fault = UNKNOWN
                 return
             self._chain.append(coding)
+        # What lies between two codings has the bound of the whole as well: it may be endless and decode to
+        # nothing.
+        self._rooms = [limit] * len(self._chain)
 
     def stopped(self) -> bool:
         """Nothing more can come out, so the rest of the body need not be read."""
-        return self.fault in (CORRUPT, UNKNOWN, TOO_LARGE)
+        return self.fault in (CORRUPT, MEMBERS, UNKNOWN, TOO_LARGE)
 
     def feed(self, data: bytes) -> bytes:
         """The decoded bytes this piece makes; empty once `stopped`."""
@@ -239,10 +240,9 @@ class Decoder:
         self._fed = True
         last = len(self._chain) - 1
         for place, coding in enumerate(self._chain):
-            # What lies between two codings has the bound of the whole, not of what is left of it.
-            room = self._room if place == last else self._limit
-            data = self._step(coding, data, room)
-            if len(data) > room and place != last:
+            data = self._step(coding, data, self._rooms[place])
+            self._rooms[place] -= len(data)
+            if self._rooms[place] < 0 and place != last:
                 self.fault = TOO_LARGE
             if self.stopped():
                 return b""
@@ -258,8 +258,8 @@ class Decoder:
             return data
         try:
             data = coding.step(data, room + 1)
-        except _Damaged:
-            self.fault = CORRUPT
+        except _Refused as refused:
+            self.fault = str(refused)
             return b""
         self._note_absence(coding)
         return data

@@ -71,6 +71,37 @@ def test_all_members_of_a_gzip_body_belong_to_it_and_padding_does_not() -> None:
     assert decode("deflate", zlib.compress(TEXT) + b"more") == (TEXT, None)
 
 
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_a_piece_may_end_where_a_member_ends(coding: str) -> None:
+    """As it does where a server codes and sends each part of a page by itself."""
+    parts = [CODERS[coding](TEXT[at : at + 2000]) for at in range(0, len(TEXT), 2000)]
+    for cut in (0, 1, 2):
+        decoder = Decoder(coding, LIMIT)
+        body, out = b"".join(parts), []
+        ends = [sum(map(len, parts[:n])) + cut for n in range(1, len(parts))]
+        for start, end in zip([0, *ends], [*ends, len(body)], strict=True):
+            out.append(decoder.feed(body[start:end]))
+        decoder.finish()
+        assert (b"".join(out), decoder.fault) == (TEXT, None)
+
+
+@pytest.mark.parametrize(("coding", "empty"), [("gzip", gzip.compress(b"")), ("zstd", b"P*M\x18" + bytes(4))])
+def test_members_without_end_are_refused(coding: str, empty: bytes) -> None:
+    """Each may hold nothing, so no cap on bytes would end them soon."""
+    assert decode(coding, empty * 9_000 + CODERS[coding](TEXT), piece=16_384) == (TEXT, None)
+    assert decode(coding, empty * 20_000, piece=16_384) == (b"", content.MEMBERS)
+    twice = f"{coding}, gzip"
+    assert decode(twice, gzip.compress(empty * 20_000), piece=10**9) == (b"", content.MEMBERS)
+
+
+def test_what_lies_between_two_codings_is_bounded_over_all_pieces() -> None:
+    """Empty deflate blocks: as many as one likes, and nothing ever comes out."""
+    coder = zlib.compressobj(wbits=-15)
+    blocks = b"".join(coder.flush(zlib.Z_FULL_FLUSH) or b"\x00\x00\x00\xff\xff" for _ in range(100_000))
+    coded = gzip.compress(blocks)
+    assert decode("deflate, gzip", coded, piece=100, limit=50_000) == (b"", content.TOO_LARGE)
+
+
 def test_all_frames_of_a_zstd_body_belong_to_it() -> None:
     two = _zstd_stream(TEXT[:5000]) + zstandard.compress(TEXT[5000:])
     assert decode("zstd", two) == (TEXT, None)
