@@ -20,7 +20,7 @@ from crawl.errors import UsageError
 from crawl.keys import Keyer
 from crawl.policy import Settings
 from cycles import config
-from cycles.workspace import store_at
+from cycles.workspace import WORK, store_at
 from lake import identity, tables
 from lake.store import Store
 
@@ -61,16 +61,41 @@ def settings_text(store: Store) -> str:
 
 
 def init(root: str) -> Store:
-    """Make a lake: settings, tables, identity. Raises UsageError where there is one, LakeError."""
+    """Make a lake: settings, tables, identity. Raises UsageError where there is one, or something else.
+
+    The place must be empty, or hold `crawl.toml` alone; or what an interrupted `init` left. Raises LakeError.
+    """
     store = store_at(root)
     if store.exists(identity.PATH):
         identity.load(store)  # says so if it is damaged, or newer than we are
         raise UsageError(f"there is a lake at {store.root} already: nothing was changed")
+    _refuse_foreign(store)
     store.create(SETTINGS, config.DEFAULT_TOML.encode())
     config.load(settings_text(store), {}, store.url(SETTINGS))  # one that lay there already
     tables.create_all(store)
     identity.create(store, url.psl_hash(), url.RULES_VERSION)
     return store
+
+
+def _refuse_foreign(store: Store) -> None:
+    """Raises UsageError where a lake would mix with what lies there, or inside another lake."""
+    outer = identity.around(store)
+    if outer is not None:
+        raise UsageError(f"{store.root} lies inside the lake at {outer}: choose a folder outside of it")
+    names = store.names()
+    foreign = sorted(names - {SETTINGS, WORK, *tables.SPECS})
+    if foreign:
+        told = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
+        raise UsageError(
+            f"{store.root} holds something else ({told}): a lake is made in a new or empty folder,"
+            f" like {store.root}/lake; nothing was changed"
+        )
+    for table in sorted(names & set(tables.SPECS)):
+        if any(stat.path.endswith(".parquet") for stat in store.list(table)):
+            raise UsageError(
+                f"{store.root} holds tables with rows and no {identity.PATH}, without which their keys mean"
+                " nothing: restore it from a copy, or choose an empty folder; nothing was changed"
+            )
 
 
 def who() -> str:

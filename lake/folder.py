@@ -114,6 +114,14 @@ class LocalStore:
                     continue
         return sorted(found, key=lambda stat: stat.path)
 
+    def names(self) -> frozenset[str]:
+        """Names directly below the root; none where there is no such folder."""
+        with self._told("look around"):
+            try:
+                return frozenset(os.listdir(self._root))
+            except FileNotFoundError:
+                return frozenset()
+
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; those not there are no error."""
         for path in paths:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from crawl.errors import LakeError, NewerFormat, NoSuchLake
-from lake.store import Store
+from lake.store import Store, connect
 
-__all__ = ["FORMAT", "PATH", "Identity", "create", "load"]
+__all__ = ["FORMAT", "PATH", "Identity", "around", "create", "load"]
 
 #: raised when an older version of this software could no longer read or write the lake rightly
 FORMAT: Final = 1
@@ -50,7 +50,7 @@ def load(store: Store) -> Identity:
     """The identity of this lake. Raises NoSuchLake, NewerFormat, LakeError for a damaged one."""
     data = store.get(PATH)
     if data is None:
-        raise NoSuchLake(f"there is no lake at {store.root}: make one with `crawl init {store.root}`")
+        raise NoSuchLake(f"there is no lake at {store.root}{_remedy(store)}")
     try:
         content = json.loads(data)
         if int(content["format"]) > FORMAT:
@@ -69,3 +69,37 @@ def load(store: Store) -> Identity:
         raise LakeError(
             f"{store.url(PATH)} is damaged: restore it from a copy, keys cannot be told without"
         ) from None
+
+
+def around(store: Store) -> str | None:
+    """The root of a lake that this place lies inside of, such as that of a table's folder; None for none."""
+    scheme, _, rest = store.root.rpartition("://")
+    above = rest.rstrip("/").rpartition("/")[0]
+    while above:
+        place = connect(f"{scheme}://{above}" if scheme else above)
+        try:
+            if place.exists(PATH):
+                load(place)
+                return place.root
+        except NewerFormat:
+            return place.root
+        except LakeError:
+            pass  # a file of another's that has this name, or a place that we may not look into
+        above = above.rpartition("/")[0]
+    return None
+
+
+def _remedy(store: Store) -> str:
+    """What to do where no lake is."""
+    outer = around(store)
+    if outer is not None:
+        return f", but it lies inside one: name that, {outer}"
+    names = store.names()
+    if "_delta_log" in names:
+        return ", but a Delta table: name the lake's own folder"
+    if names - {"crawl.toml"}:
+        return (
+            ", but something else: name the lake's own folder, or make a lake in an empty one with"
+            " `crawl init FOLDER`"
+        )
+    return f": make one with `crawl init {store.root}`"

@@ -78,6 +78,9 @@ class Store(Protocol):
     def list(self, prefix: str) -> list[Stat]:
         """All files below a folder, sorted by path; none for a folder that is not there."""
 
+    def names(self) -> frozenset[str]:
+        """Names directly below the root, of files and folders; none where there is no such folder."""
+
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; those not there are no error."""
 
@@ -106,7 +109,13 @@ def advice(root: str, doing: str, error: BaseException) -> LakeError:
     elif number in {errno.EACCES, errno.EPERM} or isinstance(error, PermissionError) or "denied" in low:
         todo = "permission denied: give this user read and write access there"
     elif number == errno.ENOENT or isinstance(error, FileNotFoundError):
-        todo = "it is not there: is this the right lake, and has nobody deleted files from it?"
+        makes = doing.startswith(("create ", "write "))
+        what = "bucket" if root.startswith("s3://") else "folder"
+        todo = (
+            f"no {what} is or can be made there: choose another place"
+            if makes
+            else "it is not there: is this the right lake, and has nobody deleted files from it?"
+        )
     elif number in {errno.ENOTDIR, errno.EISDIR}:
         todo = "a file lies where a folder should be, or the other way round: choose another place"
     elif root.startswith("s3://"):

@@ -188,6 +188,18 @@ class S3Store:
             key=lambda stat: stat.path,
         )
 
+    def names(self) -> frozenset[str]:
+        """Names directly below the root; none where nothing lies."""
+
+        def listed(fs: Any) -> frozenset[str]:
+            try:
+                found = fs.ls(self._place, detail=False)
+            except FileNotFoundError:
+                return frozenset()
+            return frozenset(name.rstrip("/").rpartition("/")[2] for name in found if name != self._place)
+
+        return self._call("look around", listed)
+
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; those not there are no error."""
         names = [self._at(path) for path in paths]

@@ -13,6 +13,7 @@ from cycles.setup import Lake, open_lake, require_agent
 from lake import identity, snapshot
 from lake.store import connect
 from lake.tables import SPECS
+from tests.lake import lakes, rows
 
 NAMED = Agent(name="bot", contact="mailto:a@b.test")
 
@@ -50,6 +51,53 @@ def test_init_finishes_one_that_was_interrupted(place: Path) -> None:
         open_lake(str(place), {})
     setup.init(str(place))
     assert open_lake(str(place), {}).root == str(place)
+
+
+def tree(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".git/config", "seen.csv", "_delta_log/0.json"])
+def test_init_refuses_a_folder_that_holds_something_else(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    (tmp_path / "crawl.toml").write_text("")
+    before = tree(tmp_path)
+    with pytest.raises(UsageError, match=r"holds something else .*empty folder, like .*/lake; nothing was"):
+        setup.init(str(tmp_path))
+    assert before == tree(tmp_path)
+
+
+@pytest.mark.parametrize("inside", ["seen", "seen/_delta_log", "fetches/day=2026-01-01/x", "new"])
+def test_init_refuses_a_place_inside_a_lake_and_names_it(place: Path, inside: str) -> None:
+    before = tree(place)
+    with pytest.raises(UsageError, match=f"inside the lake at {place}: choose a folder outside"):
+        setup.init(str(place / inside))
+    assert before == tree(place)
+
+
+def test_init_refuses_tables_with_rows_whose_identity_is_lost(lake: Lake, place: Path) -> None:
+    lakes.commit_round(lake.store, 1, seen=rows.seen([1], 1))
+    (place / identity.PATH).unlink()
+    before = tree(place)
+    with pytest.raises(UsageError, match=r"no identity\.json.*restore it"):
+        setup.init(str(place))
+    assert before == tree(place)
+
+
+@pytest.mark.parametrize("inside", ["seen", "seen/_delta_log", "seen/none"])
+def test_a_place_inside_a_lake_is_told_with_the_lake_and_no_init(place: Path, inside: str) -> None:
+    with pytest.raises(NoSuchLake, match=f"inside one: name that, {place}$"):
+        open_lake(str(place / inside), {})
+
+
+def test_a_folder_of_something_else_is_told_as_that(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(NoSuchLake, match="but something else: name the lake's own folder"):
+        open_lake(str(tmp_path), {})
+    (tmp_path / "_delta_log").mkdir()
+    with pytest.raises(NoSuchLake, match="but a Delta table"):
+        open_lake(str(tmp_path), {})
 
 
 def test_a_place_without_a_lake_is_told_with_the_remedy(tmp_path: Path) -> None:

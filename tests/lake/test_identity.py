@@ -26,6 +26,26 @@ def test_two_lakes_have_two_secrets(tmp_path: Path) -> None:
     assert len(made) == 2
 
 
+def test_a_lake_around_a_place_is_found_however_deep_and_nothing_else_is_taken_for_one(
+    tmp_path: Path,
+) -> None:
+    assert identity.around(connect(tmp_path / "a")) is None
+    (tmp_path / identity.PATH).write_text("somebody's own")
+    identity.create(connect(tmp_path / "lake"), "p", 1)
+    assert identity.around(connect(tmp_path / "lake/seen/_delta_log")) == str(tmp_path / "lake")
+    assert identity.around(connect(tmp_path / "lake")) is None
+    (tmp_path / identity.PATH).write_text(json.dumps({"format": identity.FORMAT + 1}))
+    assert identity.around(connect(tmp_path / "elsewhere")) == str(tmp_path)
+
+
+def test_on_s3_a_lake_around_a_place_is_found(s3_lake: str) -> None:
+    identity.create(connect(s3_lake), "p", 1)
+    assert identity.around(connect(f"{s3_lake}/seen")) == s3_lake
+    assert identity.around(connect(s3_lake)) is None
+    assert connect(s3_lake).names() == {identity.PATH}
+    assert connect(f"{s3_lake}/none").names() == frozenset()
+
+
 def test_the_secret_is_neither_shown_nor_pickled(tmp_path: Path) -> None:
     made = identity.create(connect(tmp_path), "p", 1, secret=b"canary-secret")
     assert "canary" not in repr(made)

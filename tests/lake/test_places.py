@@ -29,8 +29,8 @@ def failed(number: int) -> OSError:
         (failed(errno.EACCES), "give this user read and write access"),
         (failed(errno.EPERM), "give this user read and write access"),
         (RuntimeError("AccessDenied: Access Denied"), "give this user read and write access"),
-        (failed(errno.ENOENT), "is this the right lake"),
-        (FileNotFoundError("lake/x"), "is this the right lake"),  # as fsspec raises it, without a number
+        (failed(errno.ENOENT), "no folder is or can be made there"),
+        (FileNotFoundError("lake/x"), "no folder is"),  # as fsspec raises it, without a number
         (failed(errno.ENOTDIR), "a file lies where a folder should be"),
         (failed(errno.EISDIR), "a file lies where a folder should be"),
         (failed(errno.EIO), "check the disk"),
@@ -42,6 +42,12 @@ def test_a_failure_is_told_with_its_place_its_reason_and_its_remedy(error: Excep
     assert todo in text
     assert type(error).__name__ in text
     assert str(error) in text
+
+
+def test_what_is_missing_is_told_by_what_was_tried() -> None:
+    gone = failed(errno.ENOENT)
+    assert "nobody deleted files" in str(advice("/lake", "read seen/x.parquet", gone))
+    assert "no bucket is" in str(advice("s3://bucket/lake", "create crawl.toml", gone))
 
 
 def test_it_is_a_lake_error_that_the_caller_chains() -> None:
