@@ -25,7 +25,7 @@ from crawl.records import Fetch, Skip
 from crawl.requestrows import Sent, record, validators
 from crawl.robots import RobotsCopy
 from crawl.transport import Transport
-from crawl.turns import Turns
+from crawl.turns import SLICE, Turns
 
 __all__ = ["Asker", "Sink"]
 
@@ -91,6 +91,8 @@ class Asker:
                 return
             if self._try(queue, ask, now):
                 return
+            if self._turns.monotonic() - now > SLICE:
+                break
         self._turns.release(queue)
 
     def _try(self, queue: HostQueue, ask: Ask, now: float) -> bool:

@@ -17,7 +17,7 @@ from crawl.agenda import Agenda
 from crawl.errors import CrawlError
 from crawl.hostqueue import HostQueue
 
-__all__ = ["Clock", "LeaseLost", "Turns"]
+__all__ = ["SLICE", "Clock", "LeaseLost", "Turns"]
 
 #: added to every gap: rounding to microseconds must not make a request early
 _SAFETY: Final = 0.001
@@ -25,6 +25,8 @@ _SAFETY: Final = 0.001
 _TICK: Final = 0.5
 #: turns in one go before the loop may do something else
 _BATCH: Final = 256
+#: … and seconds: a robots.txt can be made of rules that take long to match
+SLICE: Final = 0.05
 #: rules of a gap that tell more than that the window was too short
 _TELLING: Final = frozenset({"backoff", "retry_after", "crawl_delay"})
 
@@ -182,9 +184,10 @@ class Turns:
             self.fail(error)
 
     def _give_turns(self) -> None:
+        until = self.monotonic() + SLICE
         for _ in range(_BATCH):
             now = self.monotonic()
-            if not self._may_go_on(now):
+            if now > until or not self._may_go_on(now):
                 break
             queue = self._agenda.claim(now)
             if queue is None:

@@ -75,6 +75,36 @@ def run(
     return given, asyncio.run(main()), lapses
 
 
+def test_turns_that_take_long_let_the_loop_do_other_things_in_between() -> None:
+    """Answers that come in meanwhile, say, and the look at the lease."""
+    now = 0.0
+    said: list[str] = []
+
+    class Slow(Clock):
+        def monotonic(self) -> float:
+            return now
+
+    async def main() -> None:
+        turns = Turns(10, Slow(), 1e6, lambda: True, 0.2)
+
+        def turn(queue: HostQueue, _: float) -> None:
+            nonlocal now
+            now += 1.0
+            queue.planned.popleft()
+            said.append("turn")
+            asyncio.get_running_loop().call_soon(said.append, "other")
+            turns.release(queue)
+
+        turns.turn, turns.tick, turns.lapse = turn, lambda: None, lambda: None
+        for number in range(5):
+            turns.enlist(host(str(number), 1))
+        await turns.run()
+
+    asyncio.run(main())
+    assert said[:4] == ["turn", "other"] * 2
+    assert said.count("turn") == 5
+
+
 def test_every_host_with_work_gets_its_turns_and_the_run_ends() -> None:
     given, turns, _ = run([host("a", 2), host("b", 3), host("c", 0)])
     assert sorted(name for name, _ in given) == ["a", "a", "b", "b", "b"]
