@@ -1,8 +1,8 @@
 """What a round learnt about each URL: rows of `visits` and of `fetches` from what was asked and skipped.
 
 What always holds: one row of `visits` per URL (a request counts before a decision not to ask, a later one
-before an earlier one); redirects, unchanged pages and failures alike have theirs. Nothing is judged here:
-states and schedules are the merge's.
+before an earlier one); redirects, unchanged pages and failures alike have theirs. Content that the parser did
+not read is UNSUPPORTED_TYPE, whatever the request told. States and schedules are the merge's.
 """
 
 from __future__ import annotations
@@ -88,6 +88,21 @@ def _target(record: Fetch | Skip) -> str | None:
     return record.next_url if isinstance(record, Fetch) and record.outcome == Outcome.REDIRECT else None
 
 
+def _outcome(record: Fetch, parsed: Parsed | None, failure: str | None) -> str:
+    """What came of the request once its content was looked at: a page, or what the parser does not read.
+
+    Equal content is not looked at again: then its type alone tells.
+    """
+    if failure:
+        return Outcome.PARSE_FAILED.value
+    content = record.outcome == Outcome.OK and record.status == 200 and record.bytes > 0
+    if not content or parsed is not None:
+        return record.outcome
+    essence = markup.media_type(record.content_type)
+    unread = arrived(record) or (essence and not markup.is_html(essence, b""))
+    return Outcome.UNSUPPORTED_TYPE.value if unread else record.outcome
+
+
 def _fetched(record: Fetch, parsed: Parsed | None, failure: str | None, targets: Any) -> dict[str, Any]:
     """One request's row. `targets` gives the next redirect's key."""
     headers = markup.headers(record.response_headers)
@@ -99,7 +114,7 @@ def _fetched(record: Fetch, parsed: Parsed | None, failure: str | None, targets:
         "depth": record.depth,
         "referrer_key": record.referrer_key,
         "planned": record.planned,
-        "outcome": str(Outcome.PARSE_FAILED) if failure else record.outcome,
+        "outcome": _outcome(record, parsed, failure),
         "reason": failure or record.reason,
         "http_status": record.status,
         "robots_version": record.robots_version,

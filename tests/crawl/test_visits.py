@@ -77,6 +77,29 @@ def test_the_body_of_an_error_page_is_no_content() -> None:
     assert not arrived(missing)
 
 
+def test_content_that_is_no_page_is_of_a_type_that_is_not_read() -> None:
+    pdf = replace(FETCH, content_type="application/pdf")
+    (row,) = rows(pdf)
+    assert (row["outcome"], row["changed"], row["content_hash"]) == ("UNSUPPORTED_TYPE", True, "new")
+    (again,) = rows(replace(pdf, known_hash="new"))
+    assert (again["outcome"], again["changed"]) == ("UNSUPPORTED_TYPE", False)
+    (typeless,) = rows(FETCH)
+    assert typeless["outcome"] == "UNSUPPORTED_TYPE"
+
+
+def test_equal_content_of_a_page_an_empty_answer_and_a_304_are_what_they_were() -> None:
+    page = replace(FETCH, content_type="text/html; charset=utf-8", known_hash="new")
+    empty = replace(FETCH, bytes=0)
+    unchanged = replace(
+        FETCH, content_type="application/pdf", status=304, outcome="NOT_MODIFIED", body_hash=None
+    )
+    assert [row["outcome"] for each in (page, empty, unchanged) for row in rows(each)] == [
+        "OK",
+        "OK",
+        "NOT_MODIFIED",
+    ]
+
+
 def test_a_redirect_names_its_target() -> None:
     moved = replace(FETCH, status=301, outcome="REDIRECT", next_url="http://b.test/x", body_hash=None)
     other = replace(moved, url_key=3, next_url="http://c.test/")

@@ -144,8 +144,8 @@ def test_every_request_and_decision_has_its_rows(context: Context, parser: Parse
     assert set(fetches["group"].to_pylist()) == {1}
     visits = {row["url"].rpartition("/")[2]: row for row in read(context, found.visits).to_pylist()}
     assert {path: row["outcome"] for path, row in visits.items()} == {
-        "1": "OK", "2": "OK", "3": "OK", "4": "OK", "5": "REDIRECT", "6": "REDIRECT", "7": "NOT_MODIFIED",
-        "8": "PARSE_FAILED", "9": "OK", "10": "ROBOTS_DENIED",
+        "1": "OK", "2": "OK", "3": "OK", "4": "UNSUPPORTED_TYPE", "5": "REDIRECT", "6": "REDIRECT",
+        "7": "NOT_MODIFIED", "8": "PARSE_FAILED", "9": "OK", "10": "ROBOTS_DENIED",
     }  # fmt: skip
     assert visits["2"]["document_key"] == visits["3"]["document_key"] == KEYER.document_key("same text")
     assert (visits["4"]["document_key"], visits["4"]["changed"]) == (None, True)
