@@ -5,16 +5,21 @@
     lake.sql("SELECT state, count(*) AS urls FROM urls GROUP BY state")
     lake.at(1).frame("pages")
 
-What always holds: it reads one round, whole, whatever is written meanwhile; it writes nothing.
+What always holds: it reads one round, whole, whatever is written meanwhile; it writes nothing. Whole numbers
+stay whole: a column of them that has nulls is one of pandas' nullable integers, since a key made a float
+would be another key.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 import pandas as pd
+import pyarrow as pa
 
 from crawl.errors import UsageError
 from crawl.schema import TABLES
@@ -23,6 +28,17 @@ from lake.snapshot import Snapshot
 from lake.store import Store, connect
 
 __all__ = ["Browsed", "browse"]
+
+_NULLABLE: Final[Mapping[pa.DataType, pd.api.extensions.ExtensionDtype]] = {
+    pa.int8(): pd.Int8Dtype(),
+    pa.int16(): pd.Int16Dtype(),
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.uint8(): pd.UInt8Dtype(),
+    pa.uint16(): pd.UInt16Dtype(),
+    pa.uint32(): pd.UInt32Dtype(),
+    pa.uint64(): pd.UInt64Dtype(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +67,7 @@ class Browsed:
     def sql(self, statement: str) -> pd.DataFrame:
         """The answer to a statement that reads. Raises UsageError with DuckDB's reason."""
         with sql.connect(self.store, self.snapshot, self.now) as reader:
-            return reader.ask(statement).table().to_pandas()
+            return _frame(reader.ask(statement).table())
 
     def frame(self, view: str) -> pd.DataFrame:
         """A table or view, whole. Raises UsageError for a name that is none."""
@@ -72,3 +88,12 @@ def browse(root: str | os.PathLike[str], now: datetime | None = None) -> Browsed
     store = connect(root)
     identity.load(store)
     return Browsed(store, snapshot.latest(store), now or datetime.now(UTC))
+
+
+def _frame(rows: pa.Table) -> pd.DataFrame:
+    """Rows in pandas, whole numbers exact."""
+    frame: pd.DataFrame = rows.to_pandas()
+    for at, column in enumerate(rows.columns):
+        if column.null_count and column.type in _NULLABLE:
+            frame.isetitem(at, column.to_pandas(types_mapper=_NULLABLE.get).array)
+    return frame

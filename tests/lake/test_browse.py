@@ -87,3 +87,13 @@ def test_a_lake_without_rounds_is_empty_and_a_place_without_a_lake_is_told(tmp_p
     lake = browse(tmp_path / "new")
     assert (0, [], True) == (lake.round, lake.rounds, lake.frame("urls").empty)
     assert repr(lake) == f"Browsed('{tmp_path}/new', round=0)"
+
+
+def test_a_key_stays_exact_where_others_are_null(store: Store) -> None:
+    key = 2**62 + 1
+    frame = browse(store.root, rows.NOW).sql(
+        f"SELECT * FROM (VALUES ({key}::BIGINT, 1), (NULL, 2)) AS t(key, n) ORDER BY n"
+    )
+    assert key == frame["key"][0]
+    assert frame["key"].isna().tolist() == [False, True]
+    assert str(frame["n"].dtype) == "int32"
