@@ -77,7 +77,8 @@ def cycles_command(*arguments: str) -> list[str]:
 def run(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Usage:
     """Run a command to its end, and to the end of everything it left behind. Raises CommandFailed."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})}
-    env.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling one's own source at every start is nobody's normal case
+    # compiling one's own source at every start is nobody's normal case
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     wrapper = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.meter", *command],
         stdout=subprocess.PIPE,
