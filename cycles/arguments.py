@@ -6,12 +6,13 @@ command, `--help` included, pays for it.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import click
 
-__all__ = ["DURATION", "HOST", "TIME"]
+__all__ = ["DURATION", "HOST", "ROUND", "TIME"]
 
 
 class Duration(click.ParamType[timedelta]):
@@ -51,6 +52,21 @@ class Time(click.ParamType[datetime]):
         return found
 
 
+class Round(click.ParamType[int]):
+    """The number of a round, from 1."""
+
+    name = "round"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number. Fails for anything else."""
+        text = str(value).strip()
+        if not re.fullmatch(r"[1-9][0-9]{0,17}", text):
+            self.fail(
+                f"{text!r} is no round: write its number, like 3 (`crawl status` lists them)", param, ctx
+            )
+        return int(text)
+
+
 class Host(click.ParamType[str]):
     """A host or domain name, or an IP address."""
 
@@ -73,4 +89,5 @@ class Host(click.ParamType[str]):
 
 DURATION: Final = Duration()
 TIME: Final = Time()
+ROUND: Final = Round()
 HOST: Final = Host()

@@ -2,11 +2,13 @@
 
 What always holds: each check is one question whose answer is the rows that violate it, so that a failure
 shows its evidence; SQL asks for what rows can show (`lake/sql/check-*.sql`), the functions here for what only
-files can show. It repairs nothing.
+files can show. Files are looked at first, so that what is missing is named; a check that cannot be asked
+for want of them is a finding, not an end. It repairs nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,12 +20,13 @@ import pyarrow.parquet as pq
 from crawl.egress import Guard
 from crawl.errors import LakeError
 from cycles import reading
+from cycles.output import shown
 from cycles.setup import Lake
 from lake import checks, ranges, snapshot, sql
 from lake.snapshot import Snapshot
 from lake.tables import SPECS
 
-__all__ = ["Finding", "check"]
+__all__ = ["Finding", "check", "told"]
 
 #: violating rows that a finding keeps
 KEPT = 5
@@ -35,21 +38,52 @@ class Finding:
 
     name: str
     question: str
-    count: int  # violations; 0: it holds
+    count: int  # violations; 0: it holds, if it could be asked
     rows: list[dict[str, Any]]  # the first of them
+    unasked: str | None = None  # why it could not be asked
+
+    @property
+    def holds(self) -> bool:
+        """It was asked, and nothing violates it."""
+        return not self.count and self.unasked is None
 
 
 def check(lake: Lake, now: datetime, round_: int | None = None) -> Iterator[Finding]:
-    """Run all checks on the newest round's state, or on that of `round_`. Raises LakeError."""
+    """Run all checks on the newest round's state, or on that of `round_`.
+
+    Raises UsageError for a round that was never committed, LakeError where the lake's logs cannot be read.
+    """
     pinned = snapshot.latest(lake.store) if round_ is None else snapshot.at(lake.store, round_)
-    with sql.connect(lake.store, pinned, now) as reader:
-        values = {"merged": reading.merged_through(lake.store, round_), "denied": _denied(lake, reader)}
-        for name in sql.names("check-"):
-            yield _by_sql(lake, reader, pinned, name, values)
     for question, find in _OF_FILES.items():
         violations = list(find(lake, pinned))
         name = "file-" + find.__name__.strip("_").replace("_", "-")
         yield Finding(name=name, question=question, count=len(violations), rows=violations[:KEPT])
+    merged, done = reading.merged_through(lake.store, round_), 0
+    try:
+        with sql.connect(lake.store, pinned, now) as reader:
+            for name in sql.names("check-"):
+                done += 1
+                yield _asked(lake, reader, pinned, name, merged)
+    except LakeError as exc:  # a view cannot even be opened
+        for name in sql.names("check-")[done:]:
+            yield _unasked(name, exc)
+
+
+def _asked(lake: Lake, reader: sql.Reader, pinned: Snapshot, name: str, merged: int) -> Finding:
+    try:
+        values: dict[str, Any] = {"merged": merged}
+        if "denied" in sql.parameters(name):
+            values["denied"] = _denied(lake, reader)
+        return _by_sql(lake, reader, pinned, name, values)
+    except LakeError as exc:
+        return _unasked(name, exc)
+
+
+def _unasked(name: str, why: LakeError) -> Finding:
+    short = name.removeprefix("check-")
+    return Finding(
+        name=short, question=sql.question(name), count=0, rows=[], unasked=str(why).partition("; restore")[0]
+    )
 
 
 def _denied(lake: Lake, reader: sql.Reader) -> list[str]:
@@ -80,6 +114,21 @@ def _spans(lake: Lake, pinned: Snapshot) -> list[tuple[int, int]]:
         if files
         else [(ranges.MIN, ranges.MAX)]
     )
+
+
+def told(finding: Finding) -> str:
+    """A finding for the eye: whether the check holds, and what violates it."""
+    question = re.sub(r"(, by key range)? \([^()]*\$[^()]*\)", "", finding.question)  # parameters aside
+    if finding.holds:
+        return f"ok    {finding.name:<20} {question} (none)"
+    head = f"FAIL  {finding.name}: {question}"
+    if finding.unasked is not None:
+        return f"{head} It could not be asked: {finding.unasked}"
+    lines = [f"{head} {finding.count:,} found, e.g."]
+    lines += [
+        "      " + ", ".join(f"{key}={shown(value)}" for key, value in row.items()) for row in finding.rows
+    ]
+    return "\n".join(lines)
 
 
 def _present(lake: Lake, pinned: Snapshot) -> Iterator[dict[str, Any]]:

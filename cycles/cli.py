@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 import click
 
 from crawl.errors import CheckFailed, CrawlError, UsageError
-from cycles.arguments import DURATION, HOST, TIME
+from cycles.arguments import DURATION, HOST, ROUND, TIME
 from cycles.interrupts import INTERRUPTED, TERMINATED, Terminated, tidy
 
 __all__ = ["command", "main"]
@@ -212,10 +212,13 @@ def status(root: str, now: datetime | None, form: str) -> None:
 
 @command.command()
 @LAKE
-@click.argument("round_", metavar="[ROUND]", type=click.IntRange(1), required=False)
+@click.argument("round_", metavar="[ROUND]", type=ROUND, required=False)
 @JSON
 def report(root: str, round_: int | None, form: str) -> None:
-    """What a round did (else the last one): funnel, outcomes, states, cuts, plan against actual."""
+    """What a round did: funnel, outcomes, states, cuts, plan against actual.
+
+    Without ROUND, the last one that planned something.
+    """
     from cycles import output, setup
     from cycles import report as body
 
@@ -240,7 +243,7 @@ def explain(root: str, url: str, now: datetime | None, form: str) -> None:
 @command.command()
 @LAKE
 @click.argument("statement", metavar="SQL")
-@click.option("--round", "round_", type=click.IntRange(1), help="The lake as this round left it.")
+@click.option("--round", "round_", type=ROUND, help="The lake as this round left it.")
 @click.option(
     "--format",
     "form",
@@ -267,21 +270,18 @@ def sql(
 
 @command.command()
 @LAKE
-@click.option("--round", "round_", type=click.IntRange(1), help="The lake as this round left it.")
+@click.option("--round", "round_", type=ROUND, help="The lake as this round left it.")
 def check(root: str, round_: int | None) -> None:
     """Ask the lake whether what must always hold does hold; shows the first rows of what does not."""
-    from cycles import checking, output, setup
+    from cycles import checking, setup
 
-    failed = 0
+    asked = failed = 0
     for finding in checking.check(setup.open_lake(root), _now(None), round_):
-        click.echo(f"{'ok  ' if not finding.count else 'FAIL'}  {finding.name}")
-        if finding.count:
-            failed += 1
-            click.echo(f"      {finding.question} {finding.count:,} found, e.g.")
-            for row in finding.rows:
-                click.echo("      " + ", ".join(f"{key}={output.shown(value)}" for key, value in row.items()))
+        asked, failed = asked + 1, failed + (not finding.holds)
+        click.echo(checking.told(finding))
     if failed:
-        raise CheckFailed(f"{failed} checks failed")
+        raise CheckFailed(f"{failed} of {asked} checks failed")
+    click.echo(f"{asked} checks hold")
 
 
 @command.command()

@@ -98,12 +98,33 @@ class Answer:
         return pa.Table.from_batches(list(self.batches), self.schema)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a reader reads, and what must lie there."""
+
+    store: Store
+    files: Mapping[str, Sequence[FileEntry]]
+
+    def refuse_missing(self, doing: str, error: BaseException) -> None:
+        """Raises LakeError, with the names, where files that the lake's log lists are not there."""
+        gone = []
+        for table, listed in self.files.items():
+            there = {stat.path for stat in self.store.list(table)} if listed else set()
+            gone += [file.location for file in listed if file.location not in there]
+        if gone:
+            more = f" and {len(gone) - 1:,} more" if len(gone) > 1 else ""
+            raise LakeError(
+                f"cannot {doing} over {self.store.root}: the data file {gone[0]}{more} is missing; restore it"
+                f" from a copy (`crawl check {self.store.root}` names all that is wrong)"
+            ) from error
+
+
 class Reader:
     """One snapshot, opened for SQL. Use it as a context manager; not for several threads at once."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, root: str, spill: str) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, place: _Place, spill: str) -> None:
         self._connection = connection
-        self._root = root
+        self._place = place
         self._spill = spill
 
     def __enter__(self) -> Reader:
@@ -122,24 +143,28 @@ class Reader:
     def query(self, name: str, **parameters: Any) -> pa.Table:
         """The answer to a named question of `lake/sql/`. Raises UsageError for an unknown name, LakeError."""
         sql = text(name)
-        with _storage(self._root, f"answer {name!r}"):
+        with _storage(self._place, f"answer {name!r}"):
             rows: pa.Table = self._connection.sql(sql, params=parameters or None).to_arrow_table()
         return rows
 
     def ask(self, sql: str) -> Answer:
         """A user's statement: one, and one that reads. Raises UsageError with the reason, LakeError."""
         statement = self._single(sql)
-        with _mistake():
+        with _mistake(self._place):
             relation = self._connection.sql(statement)
         if relation is None:
             raise UsageError("this statement answers nothing: write a SELECT")
-        with _mistake():
+        with _mistake(self._place):
             batches = relation.to_arrow_reader(10_000)
-        return Answer(batches.schema, _told(batches))
+        return Answer(batches.schema, _told(batches, self._place))
 
     def _single(self, sql: str) -> str:
-        with _mistake():
+        with _mistake(self._place):
             statements = self._connection.extract_statements(sql)
+        if not statements:
+            raise UsageError(
+                'there is no statement: write one, like "SELECT state, count(*) FROM urls GROUP BY state"'
+            )
         if len(statements) != 1:
             raise UsageError(f"one statement at a time, got {len(statements)}")
         if statements[0].type not in _READING:
@@ -180,9 +205,10 @@ def connect(
             "allow_community_extensions": False,
         },
     )
-    reader = Reader(connection, store.root, spill)
+    place = _Place(store, files)
+    reader = Reader(connection, place, spill)
     try:
-        with _storage(store.root, "open the views"):
+        with _storage(place, "open the views"):
             _open(connection, store, snapshot, files, now)
             connection.register(
                 "leased_keys", (_LEASED.empty_table() if leased is None else leased).select(["url_key"])
@@ -290,33 +316,35 @@ def question(name: str) -> str:
 
 
 @contextmanager
-def _mistake() -> Iterator[None]:
-    """What DuckDB says about a user's statement, as our error."""
+def _mistake(place: _Place) -> Iterator[None]:
+    """What DuckDB says about a user's statement, as our error; a missing file is none of theirs."""
     try:
         yield
     except duckdb.Error as error:
+        if isinstance(error, duckdb.PermissionException | duckdb.IOException):
+            place.refuse_missing("answer", error)
         raise UsageError(_plain(error)) from error
 
 
 @contextmanager
-def _storage(root: str, doing: str) -> Iterator[None]:
+def _storage(place: _Place, doing: str) -> Iterator[None]:
     """What goes wrong in a statement of ours: storage or memory. All else is our mistake, and stays raw."""
     try:
         yield
-    except duckdb.PermissionException as error:  # all we ask for is allowed, if it is there
-        raise LakeError(f"cannot {doing} over {root}: a data file is missing ({_plain(error)})") from error
-    except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
-        raise LakeError(f"cannot {doing} over {root}: {_plain(error)}") from error
+    except (duckdb.PermissionException, duckdb.IOException, duckdb.OutOfMemoryException) as error:
+        place.refuse_missing(doing, error)
+        raise LakeError(f"cannot {doing} over {place.store.root}: {_plain(error)}") from error
 
 
-def _told(batches: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+def _told(batches: pa.RecordBatchReader, place: _Place) -> Iterator[pa.RecordBatch]:
     while True:
-        with _mistake():
+        with _mistake(place):
             try:
                 batch = batches.read_next_batch()
             except StopIteration:
                 return
             except (pa.ArrowException, OSError) as error:
+                place.refuse_missing("answer", error)
                 raise UsageError(_plain(error)) from error
         yield batch
 

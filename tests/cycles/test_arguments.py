@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cycles.arguments import DURATION, HOST, TIME
+from cycles.arguments import DURATION, HOST, ROUND, TIME
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,16 @@ def test_what_is_no_host_is_refused(text: str) -> None:
         HOST.convert(text, None, None)
 
 
+def test_a_round_is_a_number() -> None:
+    assert 12 == ROUND.convert("12", None, None)
+    for text in ("x", "0", "-1", "1.5", "", "9" * 30):
+        with pytest.raises(click.BadParameter, match=r"is no round: write its number, like 3"):
+            ROUND.convert(text, None, None)
+
+
 @given(text=st.text(max_size=30))
 def test_no_text_raises_anything_else(text: str) -> None:
-    for kind in (TIME, DURATION, HOST):
+    for kind in (TIME, DURATION, HOST, ROUND):
         try:
             assert kind.convert(text, None, None) is not None
         except click.BadParameter:

@@ -76,6 +76,36 @@ def test_a_missing_file_is_named(lake: Lake, place: Path) -> None:
     assert found[0]["bytes"] is None
 
 
+def test_a_missing_file_fails_its_check_and_those_that_cannot_be_asked_and_no_other(
+    lake: Lake, place: Path
+) -> None:
+    lakes.commit_round(
+        lake.store, 1, seen=rows.seen([1], 1), rejects=rows.table("rejects", round=[1], reason=["depth"])
+    )
+    path = only_file(lake, place, "seen")
+    path.unlink()
+    found = findings(lake)
+    assert "file-present" == next(iter(found))
+    assert f"seen/{path.name}" == found["file-present"].rows[0]["file"]
+    unasked = {name: finding.unasked or "" for name, finding in found.items() if finding.unasked}
+    assert "states" in unasked
+    assert all(why.endswith(f"the data file seen/{path.name} is missing") for why in unasked.values())
+    assert len(sql.names("check-")) + 5 == len(found)
+    assert not found["states"].holds
+    told = checking.told(found["states"])
+    assert told.startswith("FAIL  states: ")
+    assert "It could not be asked" in told
+
+
+def test_a_check_that_holds_is_told_with_what_it_asks(lake: Lake) -> None:
+    for finding in checking.check(lake, NOW):
+        told = checking.told(finding)
+        assert told.startswith(f"ok    {finding.name} ")
+        assert told.endswith(" (none)")
+        assert "?" in told
+        assert "$" not in told
+
+
 def test_a_file_that_is_no_parquet_is_named(lake: Lake, place: Path) -> None:
     lakes.commit_round(lake.store, 1, links=rows.table("links", target_key=[1], round=[1]))
     path = only_file(lake, place, "links")

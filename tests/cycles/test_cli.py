@@ -297,13 +297,15 @@ def test_explaining_what_is_no_url_ends_in_2(grown: Path) -> None:
 def test_check_prints_a_line_a_check_and_ends_in_1_when_one_fails(grown: Path, lake: Lake) -> None:
     good = crawl("check", grown)
     assert 0 == good.exit_code, good.output
-    assert {"ok"} == {line.split()[0] for line in good.stdout.splitlines()}
+    *lines, last = good.stdout.splitlines()
+    assert {"ok"} == {line.split()[0] for line in lines}
+    assert f"{len(lines)} checks hold" == last
     lakes.commit_round(lake.store, 2, seen=rows.seen([5], 2, state=["NONSENSE"]))
     bad = crawl("check", grown)
     assert 1 == bad.exit_code
     assert "FAIL  states" in bad.stdout
     assert "url_key=5" in bad.stdout
-    assert "checks failed" in bad.stderr
+    assert f"1 of {len(lines)} checks failed" in bad.stderr
     assert 0 == crawl("check", grown, "--round", 1).exit_code
 
 

@@ -335,9 +335,28 @@ def test_the_table_of_files_tells_runs_and_days(lake):
 
 def test_a_missing_data_file_is_a_lake_error(lake):
     lakes.commit_round(lake, 1, seen=rows.seen([1], 1))
-    lake.delete([entry.location for entry in snapshot.latest(lake).files("seen")])
-    with pytest.raises(LakeError), reader(lake) as r:
+    (gone,) = (entry.location for entry in snapshot.latest(lake).files("seen"))
+    lake.delete([gone])
+    with pytest.raises(LakeError, match=f"the data file {gone} is missing; restore it"), reader(lake) as r:
         r.due()
+
+
+def test_a_data_file_that_goes_missing_while_a_statement_is_read_is_no_mistake_of_the_user(lake):
+    for number in (1, 2):
+        lakes.commit_round(lake, number, links=rows.table("links", target_key=[number]))
+    with reader(lake) as r:
+        gone = [entry.location for entry in snapshot.latest(lake).files("links")]
+        lake.delete(gone)
+        with pytest.raises(LakeError, match=r"the data file links/.* and 1 more is missing"):
+            r.ask("FROM links").table()
+
+
+def test_a_mistake_looks_for_no_files(lake, monkeypatch):
+    with reader(lake) as r:
+        monkeypatch.setattr(sql._Place, "refuse_missing", lambda *_: pytest.fail("it looked"))
+        for text, told in (("SELEC 1", "syntax"), ("SELECT x FROM links", "x"), ("", "no statement")):
+            with pytest.raises(UsageError, match=told):
+                r.ask(text)
 
 
 def test_a_closed_reader_leaves_no_folder_behind(lake, tmp_path, monkeypatch):
