@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Final, NoReturn
 
 from crawl.errors import LakeError, NewerFormat, NoSuchLake
@@ -41,7 +42,13 @@ def create(store: Store, psl_hash: str, rules_version: int, secret: bytes | None
     `secret`: for a lake whose keys must be known beforehand (tests); otherwise drawn.
     """
     made = secret if secret is not None else secrets.token_bytes(_SECRET_BYTES)
-    content = {"format": FORMAT, "psl_hash": psl_hash, "rules_version": rules_version, "secret": made.hex()}
+    content = {
+        "format": FORMAT,
+        "psl_hash": psl_hash,
+        "rules_version": rules_version,
+        "secret": made.hex(),
+        "proof": _proof(made),
+    }
     store.create(PATH, json.dumps(content, indent=1).encode())
     return load(store)
 
@@ -58,9 +65,12 @@ def load(store: Store) -> Identity:
                 f"{store.root} has format {content['format']}, this software reads up to {FORMAT}:"
                 " use a newer version of it"
             )
+        secret = bytes.fromhex(content["secret"])
+        if content.get("proof", _proof(secret)) != _proof(secret) or not secret:
+            raise ValueError  # another secret makes other keys: every URL would be met anew
         return Identity(
             format=int(content["format"]),
-            secret=bytes.fromhex(content["secret"]),
+            secret=secret,
             psl_hash=str(content["psl_hash"]),
             rules_version=int(content["rules_version"]),
         )
@@ -69,6 +79,11 @@ def load(store: Store) -> Identity:
         raise LakeError(
             f"{store.url(PATH)} is damaged: restore it from a copy, keys cannot be told without"
         ) from None
+
+
+def _proof(secret: bytes) -> str:
+    """What tells this secret from one that was damaged or put in its place, and does not tell it."""
+    return blake2b(b"the secret of this lake", key=secret[:64], digest_size=8).hexdigest()
 
 
 def around(store: Store) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,25 @@ def test_no_lake_a_newer_one_and_a_damaged_one_are_told_apart(tmp_path: Path) ->
     with pytest.raises(LakeError, match="damaged") as told:
         identity.load(store)
     assert told.value.__cause__ is None
+
+
+@pytest.mark.parametrize("harm", [lambda text: text[:-2], lambda text: "00" + text[2:], lambda text: ""])
+def test_a_secret_that_is_not_the_one_the_lake_was_made_with_is_told(
+    tmp_path: Path, harm: Callable[[str], str]
+) -> None:
+    """With another secret every URL would get another key, and be met anew beside itself."""
+    store = connect(tmp_path)
+    identity.create(store, "p", 1)
+    content = json.loads(store.read(identity.PATH))
+    store.write(identity.PATH, json.dumps({**content, "secret": harm(content["secret"])}).encode())
+    with pytest.raises(LakeError, match="damaged"):
+        identity.load(store)
+
+
+def test_a_lake_made_before_its_secret_was_proved_is_read(tmp_path: Path) -> None:
+    store = connect(tmp_path)
+    made = identity.create(store, "p", 1)
+    content = json.loads(store.read(identity.PATH))
+    del content["proof"]
+    store.write(identity.PATH, json.dumps(content).encode())
+    assert identity.load(store) == made
