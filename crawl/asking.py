@@ -1,8 +1,8 @@
 """One request after another: what must hold before it is sent, and what follows from its answer.
 
-What always holds: the address is resolved, permitted and pinned, and robots.txt allows the URL, immediately
-before a request is sent; what it taught is journalled before its host can be asked again. When a host's turn
-comes is not decided here.
+What always holds: the URL is in scope, its address is resolved, permitted and pinned, and robots.txt allows
+it, immediately before a request is sent; what it taught is journalled before its host can be asked again.
+When a host's turn comes is not decided here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, Protocol
 
+from crawl import scope
 from crawl.dns import Resolved, ResolveError, Resolver
 from crawl.egress import Guard
 from crawl.exchange import DROPPED, Answer, Request
@@ -97,6 +98,9 @@ class Asker:
 
     def _try(self, queue: HostQueue, ask: Ask, now: float) -> bool:
         """True if the turn is used: a request is under way, or its host must wait. False: decided against."""
+        if ask.kind == "page" and (reason := self._outside(ask)) is not None:
+            self._skip(ask, Outcome.SCOPE_DENIED, reason, None)
+            return False
         found = self._fresh.pop(queue, None) or self._resolver.known(ask.host)
         if found is None:
             queue.put_back(ask)
@@ -193,6 +197,11 @@ class Asker:
         self._turns.go_on()
 
     # --- decisions ----------------------------------------------------------------------------------------
+
+    def _outside(self, ask: Ask) -> str | None:
+        """Why a URL that was in scope when it was met no longer is; None while it is."""
+        settings = self._settings
+        return scope.allowed(ask.url, ask.host, ask.domain, ask.depth, settings.scope, settings.limits)
 
     def _robots_allow(self, ask: Ask, copy: RobotsCopy) -> bool:
         verdict = copy.verdict(self._settings.agent.name, ask.url)

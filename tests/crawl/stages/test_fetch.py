@@ -245,6 +245,19 @@ def test_a_hop_outside_the_scope_is_not_asked() -> None:
 # --- robots.txt ---------------------------------------------------------------------------------------------
 
 
+def test_what_is_out_of_scope_by_now_is_not_asked_nor_is_its_hosts_robots_txt() -> None:
+    """The operator narrowed the scope after these URLs had been met."""
+    narrow = policy.Scope(domains=("a.test",), exclude=("/old/*",))
+    done = crawl(
+        {"/in": response(200, b"in")},
+        ["a.test/in", "a.test/old/1", "b.test/out"],
+        settings=replace(SETTINGS, scope=narrow),
+    )
+    assert done.server.paths() == ["/robots.txt", "/in"]
+    assert done.outcomes() == {"/in": "OK", "/old/1": "SCOPE_DENIED", "/out": "SCOPE_DENIED"}
+    assert {skip.reason for skip in done.skips} == {"scope_excluded", "scope_host"}
+
+
 def test_what_robots_txt_denies_is_never_asked_not_even_as_a_hop() -> None:
     rules = response(200, b"User-agent: *\nDisallow: /no")
     result = crawl(
