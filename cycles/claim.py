@@ -85,7 +85,11 @@ def _surely_gone(work: Workspace, old: Claim) -> bool:
     """Whether the old attempt ended or can be seen to be dead on this machine."""
     if work.store.exists(folder(work, old.group, old.name + ".released")):
         return True
-    return lock_is_free(Who.from_plain(json.loads(work.store.read(folder(work, old.group, old.name)))))
+    try:
+        who = Who.from_plain(json.loads(work.store.read(folder(work, old.group, old.name))))
+    except (ValueError, KeyError, TypeError):
+        return False  # a damaged claim tells of nobody
+    return lock_is_free(who)
 
 
 def release(work: Workspace, mine: Claim) -> bool:

@@ -180,9 +180,18 @@ class Heartbeat:
 
 
 def read_beat(store: Store, token: str) -> Mapping[str, Any] | None:
-    """The last heartbeat of that driver; None where there is none (it never lived, or was swept)."""
-    beat = store.get(heartbeat_path(token))
-    return json.loads(beat) if beat is not None else None
+    """The last heartbeat of that driver; None where there is none (it never lived, or was swept).
+
+    One that cannot be read (the machine lost power, say) tells only whether it is still the same.
+    """
+    data = store.get(heartbeat_path(token))
+    if data is None:
+        return None
+    try:
+        beat: Mapping[str, Any] = json.loads(data)
+        return {name: beat[name] for name in ("beat", "state", "boottime", "who")}
+    except (ValueError, KeyError, TypeError):
+        return {"beat": data, "state": "damaged", "boottime": 0.0, "who": {"boot": boot_id()}}
 
 
 def _await_free(

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from crawl import schema as words
-from crawl.errors import LakeError, UsageError
+from crawl.errors import UsageError
 from lake.entries import FileEntry, Spans
 from lake.store import Output, Store, advice
 from lake.tables import Spec, spec
@@ -225,9 +225,7 @@ def read_work(store: Store, path: str, columns: Sequence[str] | None = None) -> 
         try:
             # ParquetFile, not read_table: no column is to be guessed from a folder's name
             return pq.ParquetFile(source).read(columns=None if columns is None else list(columns))
-        except pa.ArrowInvalid as error:
-            raise LakeError(f"{store.url(path)} is damaged: {error}") from error
-        except OSError as error:
+        except (pa.ArrowInvalid, OSError) as error:
             raise advice(store.root, f"read {path}", error) from error
 
 

@@ -97,12 +97,20 @@ class Store(Protocol):
         """The fsspec filesystem on which `url` means something; None for a folder."""
 
 
+#: work area of a round that is not sealed yet
+_ROUND: Final = re.compile(r"_work/round-\d+")
+
+
 def advice(root: str, doing: str, error: BaseException) -> LakeError:
     """The LakeError for what storage raised: what failed, where, why, what to do."""
     text = _plain(str(error)) or type(error).__name__
     number = error.errno if isinstance(error, OSError) else None
     low = text.lower()
-    if number in {errno.ENOSPC, errno.EDQUOT} or "no space left" in low or "quota exceeded" in low:
+    if isinstance(error, pa.ArrowInvalid):
+        todo = "it is damaged: restore it from a copy"
+        if folder := _ROUND.search(doing):
+            todo += f", or move {folder[0]} away: what that round has fetched so far is then fetched again"
+    elif number in {errno.ENOSPC, errno.EDQUOT} or "no space left" in low or "quota exceeded" in low:
         todo = "the disk is full: free space there and run again, the round resumes where it stopped"
     elif number == errno.EROFS or "read-only file system" in low:
         todo = "it is mounted read-only: mount it writable, or copy the lake to a place that is"

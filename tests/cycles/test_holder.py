@@ -170,6 +170,20 @@ def test_a_driver_elsewhere_that_stands_still_is_followed_whatever_its_clock_say
     assert sum(slept) >= 0.3
 
 
+@pytest.mark.parametrize("content", [b"", b'{"beat": 3, "sta', b"[]", b"null"])
+def test_a_heartbeat_that_cannot_be_read_is_watched_like_any_other(tmp_path: Path, content: bytes) -> None:
+    """As a machine that lost power leaves it: followed when it stood still, left alone when it moves."""
+    who, store = dead(tmp_path), connect(tmp_path)
+    store.write(heartbeat_path("tt"), content)
+    assert 5 == hold(tmp_path, who, 0.2, lambda seconds: None)
+
+    def beats(_: float) -> None:
+        store.write(heartbeat_path("tt"), content + b" ")
+
+    with pytest.raises(LakeBusy, match="process 7 on far"):
+        hold(tmp_path, who, 600, beats)
+
+
 def test_a_driver_that_says_goodbye_while_watched_is_followed_at_once(tmp_path: Path) -> None:
     who, store = dead(tmp_path), connect(tmp_path)
 

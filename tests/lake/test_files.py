@@ -137,6 +137,12 @@ def test_a_damaged_and_a_missing_file_are_lake_errors(store: Store) -> None:
         files.read_work(store, "none.parquet")
 
 
+def test_of_a_damaged_work_file_the_error_tells_how_to_go_on_without(store: Store) -> None:
+    store.write("_work/round-00000007/planned.parquet", b"PAR1 no")
+    with pytest.raises(LakeError, match=r"damaged: .* move _work/round-00000007 away"):
+        files.read_work(store, "_work/round-00000007/planned.parquet")
+
+
 def test_statistics_are_exact_to_the_microsecond() -> None:
     spans = Spans(["t"])
     late = datetime(2026, 1, 1, 0, 0, 0, 123_456, UTC)
