@@ -51,12 +51,11 @@ def explain(lake: Lake, text: str, now: datetime) -> dict[str, Any]:
         url = urls.canonical(text)
     except UrlError as exc:
         raise UsageError(f"{text!r} is no URL that this crawler could fetch ({exc.reason})") from exc
-    origins, hosts, domains = urls.split_many([url])
-    place = {"url": url, "origin": origins[0], "host": hosts[0], "domain": domains[0]}
     key = lake.keyer().url_key(url)
     with reading.reader(lake.store, now) as reader:
-        asked = {**place, "url_key": key}
-        found: dict[str, Any] = {"asked": text, "now": now, **asked}
+        stored = _url_of(reader, key)  # in the spelling that was met first
+        asked = {**_place(stored or url), "url_key": key, "asked": text.strip()}
+        found: dict[str, Any] = {**asked, "asked": text, "now": now}
         for part, question in _PARTS.items():
             found[part] = reading.query(reader, question, **asked)
         for part, question in _SINGLE.items():
@@ -65,13 +64,32 @@ def explain(lake: Lake, text: str, now: datetime) -> dict[str, Any]:
         found["referrer"] = _url_of(reader, (found["row"] or {}).get("first_referrer_key"))
         found["redirects_to"] = _url_of(reader, (found["row"] or {}).get("redirect_to_key"))
     found["robots_copy"] = _copy(found["robots"], found["row"])
+    found["open"] = reading.leased_at(lake.store, key)
+    found["paused_by"] = (
+        _paused_by(found["suppressions"]) if found["row"] and found["row"]["paused"] else None
+    )
     found["absence"] = _absence(lake.settings.recrawl)
     found["merged_through"] = reading.merged_through(lake.store)
     found["scope"] = allowed(
-        url, hosts[0], domains[0], _depth(found), lake.settings.scope, lake.settings.limits
+        found["url"],
+        found["host"],
+        found["domain"],
+        _depth(found),
+        lake.settings.scope,
+        lake.settings.limits,
     )
     found["decisions"] = decisions(found)
     return found
+
+
+def _place(url: str) -> dict[str, str]:
+    origins, hosts, domains = urls.split_many([url])
+    return {"url": url, "origin": origins[0], "host": hosts[0], "domain": domains[0]}
+
+
+def _paused_by(words: Sequence[Mapping[str, Any]]) -> str | None:
+    """The operator's word in force, in words."""
+    return next((_word(word) for word in reversed(words) if word["withdrawn_at"] is None), None)
 
 
 def _url_of(reader: sql.Reader, key: int | None) -> str | None:
@@ -190,8 +208,12 @@ def _held(words: Sequence[Mapping[str, Any]], round_: Mapping[str, Any]) -> str 
     for word in words:
         ended = ends.get((word["kind"], word["pattern"], word["requested_at"]))
         if word["requested_at"] <= opened and (ended is None or ended > opened):
-            return f"{word['kind']} of {word['pattern']}" + (f": {word['reason']}" if word["reason"] else "")
+            return _word(word)
     return None
+
+
+def _word(word: Mapping[str, Any]) -> str:
+    return f"{word['kind']} of {word['pattern']}" + (f": {word['reason']}" if word["reason"] else "")
 
 
 def _cut(rows: Sequence[Mapping[str, Any]], before: Mapping[str, Any]) -> dict[str, Any]:

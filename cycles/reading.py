@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from cycles.opening import is_open
 from cycles.workspace import Workspace
-from lake import files, snapshot, sql
+from lake import files, ranges, snapshot, sql
 from lake.store import Store
 
-__all__ = ["merged_through", "query", "reader", "stage"]
+__all__ = ["leased_at", "merged_through", "query", "reader", "stage"]
 
 #: what a step leaves behind when it is over → the step that comes next
 _STEPS: Final = {
@@ -43,6 +43,18 @@ def _leased(store: Store) -> pa.Table | None:
         return None
     path = Workspace(store.root, number).path("planned.parquet")
     return files.read_work(store, path, ["url_key"]) if store.exists(path) else None
+
+
+def leased_at(store: Store, url_key: int) -> dict[str, Any] | None:
+    """Where a URL stands in the open round's plan: round, stage, group, position; None where it does not."""
+    found = stage(store)
+    if found is None:
+        return None
+    path = Workspace(store.root, found["round"]).path("planned.parquet")
+    if not store.exists(path):
+        return None
+    rows = ranges.slice(store, path, "url_key", url_key, url_key, ["group", "position"]).to_pylist()
+    return {"round": found["round"], "stage": found["stage"], **rows[0]} if rows else None
 
 
 def query(of: sql.Reader, name: str, **values: Any) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from cycles.output import safe, shown
+from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SEED, SKIPPED, said
 
 __all__ = ["told"]
 
@@ -22,6 +23,8 @@ _LAST: Final = 20
 #: pages named that link to it
 _SOURCES: Final = 5
 
+#: why a seed was refused, in words
+_REFUSED: Final = {**SCOPE, **SEED}
 #: why a URL was planned (crawl.stages.plan), in words
 _WHY_NOW: Final = {
     "new": "never fetched",
@@ -30,41 +33,12 @@ _WHY_NOW: Final = {
     "canary": "the one request that a failing host gets",
     "due": "its time had come",
 }
-#: why a URL was left out of a plan, in words; others are told by their code
-_WHY_NOT: Final = {
-    "host_capacity": "its host's clock allows no more requests in the window",
-    "host_budget": "its host's budget for the day is used up",
-    "round_cap": "the round had as many URLs as planning.urls allows",
-    "blocked": "what blocked it still stands",
-    "host_delay": "its host may not be asked again within the window",
-    "host_backoff": "its host is left alone after errors",
-    "circuit_open": "its host is shut off after errors",
-    "paused": "its host is paused",
-}
 #: how a robots.txt copy was obtained (crawl.robots), in words
 _HOW: Final = {
     "fetched": "as fetched",
     "unavailable": "there is none: nothing is forbidden",
     "unreachable": "not to be had: everything waits",
     "last_good": "not to be had: the last good copy holds",
-}
-#: why a planned URL was carried over, in words
-_WHY_CARRIED: Final = {
-    "window": "the window closed first",
-    "circuit_open": "its host was shut off after errors",
-    "backoff": "its host was left alone after errors",
-    "retry_after": "its host asked to be left alone",
-}
-#: why a URL is out of scope, in words
-_SCOPE: Final = {
-    "scope_host": "its host is outside [scope] domains and hosts",
-    "scope_excluded": "it matches a pattern of [scope] exclude",
-    "depth": "it is more links away from a seed than limits.depth",
-    "url_too_long": "it is longer than limits.url_chars",
-    "too_many_segments": "its path has more segments than limits.segments",
-    "too_many_parameters": "its query has more parameters than limits.parameters",
-    "repeated_segment": "a path segment repeats more often than limits.repeated_segment",
-    "url_credentials": "it carries user name or password",
 }
 
 
@@ -79,7 +53,7 @@ def told(facts: Facts) -> str:
     chapters = (
         ("Now", _now(facts)),
         ("Found", _found(facts)),
-        ("Decided", _decided(facts["decisions"])),
+        ("Decided", [*_decided(facts["decisions"]), *_in_open_round(facts["open"])]),
         ("Asked (times of the real clock)", _asked(facts)),
         ("Next", _next(facts)),
     )
@@ -91,31 +65,44 @@ def told(facts: Facts) -> str:
 def _unknown(facts: Facts) -> Iterator[str]:
     """Why the lake does not know it."""
     yield "This URL is not known."
-    for seed in facts["seeds"]:
-        yield (
-            f"  It was given as a seed by {seed['added_by']} on {shown(seed['added_at'])}:"
-            " the next round takes it in."
-        )
+    for seed in facts["seeds"][-_SOURCES:]:
+        given = f"given as a seed by {safe(seed['added_by'])} on {shown(seed['added_at'])}"
+        yield f"  It was {given}{_taken(seed)}."
+    yield from (f"  {line}." for line in _in_open_round(facts["open"]))
     admitted = [link for link in facts["links"] if link["admitted"]]
     if admitted:
         waits = any(link["round"] > facts["merged_through"] for link in admitted)
         yield f"  {_source(admitted[0])}" + (" The link waits to be merged." if waits else "")
     if facts["scope"] is not None:
-        yield f"  Rejected by scope ({facts['scope']}): {_SCOPE.get(facts['scope'], 'see crawl.scope')}."
+        yield f"  Rejected by scope ({facts['scope']}): {SCOPE.get(facts['scope'], 'see crawl.scope')}."
         refused = [link for link in facts["links"] if not link["admitted"]]
         yield f"  {_source(refused[0])}" if refused else "  No page that is kept in the lake links to it."
-    elif not admitted and not facts["seeds"]:
-        yield "  Not discovered: it was never given as a seed, and no page kept in the lake links to it."
+    elif not admitted and not any(seed["verdict"] == "accepted" for seed in facts["seeds"]):
+        given = "it is no seed" if facts["seeds"] else "it was never given as a seed"
+        yield f"  Not discovered: {given}, and no page kept in the lake links to it."
         if facts["links"]:
             yield f"  {_source(facts['links'][0])} Then it was out of scope; the settings have changed since."
     for refused in sorted(facts["rejects"], key=lambda row: -row["count"])[:3]:
-        why = _SCOPE.get(refused["reason"], f"at {refused['stage']}")
+        why = SCOPE.get(refused["reason"], f"at {refused['stage']}")
         yield (
             f"  Of its host, {refused['count']:,} were refused in round {refused['round']}"
             f" ({refused['reason']}: {why}), such as {safe(refused['example'])}."
         )
     if facts["host_state"] is None:
         yield f"  No URL of its host {facts['host']} was ever asked."
+
+
+def _taken(seed: Mapping[str, Any]) -> str:
+    """What came of a seed."""
+    if seed["verdict"] == "refused":
+        return f", and refused: {said(seed['reason'], _REFUSED)}"
+    return ": the next round takes it in"
+
+
+def _in_open_round(found: Mapping[str, Any] | None) -> Iterator[str]:
+    if found is not None:
+        place = f"group {found['group']} position {found['position']}"
+        yield f"round {found['round']} (open, at its stage {found['stage']}): in its plan, {place}"
 
 
 def _source(link: Mapping[str, Any]) -> str:
@@ -127,14 +114,15 @@ def _source(link: Mapping[str, Any]) -> str:
 def _now(facts: Facts) -> Iterator[str]:
     row = facts["row"]
     yield f"{row['status']}" + (f" (stored as {row['state']})" if row["status"] != row["state"] else "")
-    if _says_more(row["reason"], row["last_outcome"]):
+    if row["reason"] == "no_content":
+        yield f"without a text (no_content): {_textless(facts)}"
+    elif _says_more(row["reason"], row["last_outcome"]):
         yield f"because {_forbids(row)}{safe(row['reason'])}"
+    if facts["paused_by"]:
+        yield f"held back by {safe(facts['paused_by'])}"
     if row["last_outcome"]:
-        status = f", HTTP {row['http_status']}" if row["http_status"] else ""
-        more = _says_more(row["last_error"], row["last_outcome"], row["reason"])
-        error = f": {safe(row['last_error'])}" if more else ""
-        checked = f", checked {shown(row['last_checked_at'])}" if row["last_checked_at"] else ""
-        yield f"last outcome {row['last_outcome']}{status}{error}{checked}"
+        yield _last(row, facts["rounds"])
+        yield from _still_live(row, facts["absence"])
     if row["crawl_count"]:
         changes, last = row["change_count"], shown(row["last_changed_at"])
         seen = f"seen to have changed {_times(changes)}, last {last}" if changes else "never seen to change"
@@ -153,6 +141,43 @@ def _now(facts: Facts) -> Iterator[str]:
     yield f"tier {row['tier']}, score {row['score']:.3f}, importance {row['importance']:.2f}"
     for event in facts["events"][-3:]:
         yield f"event {event['kind']} in round {event['round']}"
+
+
+def _last(row: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> str:
+    """The last outcome and when that was; and when the content was last confirmed, if that was earlier."""
+    asked = row["last_outcome"] not in SKIPPED
+    status = f", HTTP {row['http_status']}" if row["http_status"] and asked else ""
+    more = _says_more(row["last_error"], row["last_outcome"], row["reason"])
+    error = f": {safe(row['last_error'])}" if more else ""
+    at = next((round_["now"] for round_ in rounds if round_["round"] == row["round"]), None)
+    when = f", in round {row['round']}" + (f" ({shown(at)})" if at else "")
+    checked = row["last_checked_at"]
+    confirmed = f"; last confirmed {shown(checked)}" if checked and checked != at else ""
+    return f"last outcome {row['last_outcome']}{status}{error}{when}{confirmed}"
+
+
+def _still_live(row: Mapping[str, Any], absence: Mapping[str, Any]) -> Iterator[str]:
+    """Why a page that was not there last time is not given up."""
+    if row["state"] != "FETCHED" or not (row["attempts"] or row["gone_sightings"]):
+        return
+    if row["gone_sightings"] and row["last_outcome"] in absence:
+        since = f" since {shown(row['gone_since'])}" if row["gone_since"] else ""
+        needed, over = absence[row["last_outcome"]], _interval(absence["over_s"])
+        yield (
+            f"answered {row['http_status']} {_times(row['gone_sightings'])} in a row{since}; still counted as"
+            f" live, because it takes {needed} of them over {over} to be gone"
+        )
+    else:
+        yield f"failed {_times(row['attempts'])} in a row; still counted as live, its last content stands"
+
+
+def _textless(facts: Facts) -> str:
+    """Why an answer has no text."""
+    brought = [f for f in facts["fetches"] if f["url_key"] == facts["url_key"] and f["outcome"] == "OK"]
+    kind = brought[-1]["content_type"] if brought else None
+    if brought and brought[-1]["status"] != 200:
+        return f"an answer {brought[-1]['status']} brings none"
+    return f"{safe(kind)} is not parsed, only HTML is" if kind else "what came was no HTML"
 
 
 def _says_more(text: str | None, *others: str | None) -> bool:
@@ -242,7 +267,7 @@ def _outcome(found: Mapping[str, Any]) -> str:
         if found["asked"]:
             return f"asked: {ended}"
         carried = found["carried"]
-        why = f" ({carried}: {_WHY_CARRIED.get(carried, 'see table rejects')})" if carried else ""
+        why = f" ({carried}: {CARRIED.get(carried, 'see table rejects')})" if carried else ""
         return f"not reached within the window: carried over{why}"
     more = _says_more(found["state_reason"], outcome, found["last_error"])
     why = f", {safe(found['state_reason'])}" if more else ""
@@ -253,7 +278,7 @@ def _left_out(found: Mapping[str, Any]) -> str:
     reason = found["reason"]
     if reason is None:
         return "due, and not planned; the round's cuts are no longer kept"
-    why = _WHY_NOT.get(reason, "see table frontier")
+    why = LEFT_OUT.get(reason, "see table frontier")
     text = f"left out ({reason}: {why}), with {found['cut_with']:,} of its host"
     text += f"; {found['host_planned']:,} were planned"
     if found["short_by"] is None:

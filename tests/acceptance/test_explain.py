@@ -153,7 +153,7 @@ def test_a_url_that_robots_forbids_tells_by_which_line_of_which_copy(told: Told)
 
 def test_a_page_that_is_not_there_tells_how_often_it_was_missed(told: Told) -> None:
     story = told.story(WWW, "/lost")
-    assert "last outcome NOT_FOUND, HTTP 404\n" in chapter(story, "Now")
+    assert "last outcome NOT_FOUND, HTTP 404, in round 4 (" in chapter(story, "Now")
     assert 2 == chapter(story, "Asked").count("→ 404 NOT_FOUND")
     assert "missed twice since 2026-02-01 06:01:00; missed 3 times over 1 d it counts as gone" in story
 

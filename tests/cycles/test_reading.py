@@ -47,7 +47,7 @@ def test_keys_of_the_open_plan_are_leased(lake: Lake) -> None:
 
 def test_a_question_is_given_the_parameters_it_has(lake: Lake) -> None:
     with reading.reader(lake.store, NOW) as reader:
-        assert [] == reading.query(reader, "explain-seeds", url_key=1, host="a", round=3)
+        assert [] == reading.query(reader, "explain-url", url_key=1, host="a", round=3)
 
 
 def test_no_round_is_open_in_a_new_lake(lake: Lake) -> None:

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from crawl.policy import Scope, Settings
-from cycles import seeding, story
+from cycles import pausing, seeding, story
 from cycles.explain import explain
 from cycles.setup import Lake
+from cycles.workspace import Workspace
+from lake import files
 from tests.cycles import test_explain as facts
 from tests.lake import lakes, rows
 
@@ -120,7 +122,11 @@ def test_a_page_that_is_missed_is_told_with_what_it_takes_to_be_gone(lake: Lake)
     missed |= {"gone_sightings": 1, "gone_since": NOW, "attempts": 1, "last_checked_at": None}
     lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1, **missed))
     text = told(lake)
-    assert "last outcome NOT_FOUND, HTTP 404\n" in text
+    assert "last outcome NOT_FOUND, HTTP 404, in round 1 (2026-03-01 12:00:00)\n" in text
+    assert (
+        "answered 404 once in a row since 2026-03-01 12:00:00; still counted as live, because it takes 3 of"
+        " them over 1 d to be gone\n"
+    ) in text
     assert "not_found" not in text
     assert "missed once since 2026-03-01 12:00:00; missed 3 times over 1 d it counts as gone" in text
 
@@ -130,9 +136,84 @@ def test_what_robots_forbids_is_told_once_with_its_rule(lake: Lake) -> None:
     denied = {"state": "BLOCKED", "last_outcome": "ROBOTS_DENIED", "last_error": rule, "reason": rule}
     lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1, crawl_count=0, http_status=None, **denied))
     text = told(lake)
-    assert f"because robots.txt forbids it: {rule}\n  last outcome ROBOTS_DENIED, checked" in text
+    assert (
+        f"because robots.txt forbids it: {rule}\n"
+        "  last outcome ROBOTS_DENIED, in round 1 (2026-03-01 12:00:00)\n" in text
+    )
     assert "never: no request goes out before robots.txt allows it" in text
     assert "judged anew then, or as soon as robots.txt changes" in text
+
+
+def test_the_last_outcome_and_the_last_confirmation_have_a_time_each(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, now=NOW, seen=fetched(lake, round=1))
+    failed = {"last_outcome": "SERVER_ERROR", "http_status": 500, "attempts": 2, "last_checked_at": NOW}
+    lakes.commit_round(lake.store, 2, now=NOW + DAY, seen=fetched(lake, round=2, **failed))
+    text = told(lake)
+    assert (
+        "last outcome SERVER_ERROR, HTTP 500, in round 2 (2026-03-02 12:00:00);"
+        " last confirmed 2026-03-01 12:00:00\n"
+    ) in text
+    assert "failed twice in a row; still counted as live" in text
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"status": 200, "content_type": "image/png"}, "image/png is not parsed, only HTML is"),
+        ({"status": 204, "content_type": None}, "an answer 204 brings none"),
+        ({"status": 200, "content_type": None}, "what came was no HTML"),
+        ({"status": 200, "content_type": "a\x1b[31m"}, "a\\x1b[31m is not parsed"),
+        (None, "what came was no HTML"),
+    ],
+)
+def test_a_page_without_a_text_is_told_with_why(
+    lake: Lake, request_: dict[str, Any] | None, words: str
+) -> None:
+    asked = {}
+    if request_ is not None:
+        row = facts.asked(lake, 1).to_pylist()[0] | {"outcome": "OK", **request_}
+        asked["fetches"] = rows.table("fetches", **{name: [value] for name, value in row.items()})
+    lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1, reason="no_content"), **asked)
+    assert f"without a text (no_content): {words}" in told(lake)
+
+
+def test_a_pause_is_told_under_now(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1))
+    pausing.pause(lake, "a.test", reason="its owner asked", who="me", now=NOW)
+    now = told(lake).partition("\nFound\n")[0]
+    assert "  held back by pause of a.test: its owner asked" in now
+    pausing.resume(lake, "a.test", who="me", now=NOW + DAY)
+    assert "held back" not in told(lake)
+
+
+def test_a_url_in_the_plan_of_an_open_round_is_told_with_its_place(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1))
+    work = Workspace(lake.root, 2)
+    work.once({"now": "2026-03-02", "opened_at": "2026-03-02"}, "open.json")
+    assert "open, at" not in told(lake)
+    leased = pa.table({"url_key": [facts.key(lake)], "group": [3], "position": [17]})
+    files.write_work(lake.store, work.path("planned.parquet"), leased)
+    decided = told(lake).partition("\nDecided\n")[2].partition("\nAsked")[0]
+    assert "round 2 (open, at its stage plan): in its plan, group 3 position 17" in decided
+
+
+def test_another_spelling_is_told_beside_the_one_that_is_stored(lake: Lake) -> None:
+    stored = "http://a.test/page?b=1&a=2"
+    key = facts.key(lake, stored)
+    lakes.commit_round(lake.store, 1, seen=rows.seen([key], 1, url=[stored], host=["a.test"]))
+    text = story.told(explain(lake, "http://A.test/page?a=2&b=1&utm_source=x", NOW))
+    assert text.startswith(f"{stored}\n  given as http://A.test/page?a=2&b=1&utm_source=x\n")
+
+
+def test_a_refused_seed_is_told_with_its_reason(lake: Lake) -> None:
+    narrow = Lake(lake.store, Settings(scope=Scope(hosts=("b.test",))))
+    for text in (URL, "HTTP://A.test/page"):
+        seeding.add(narrow, [text], None, priority="high", who="me", now=NOW, tell=lambda _: None)
+    found = story.told(explain(narrow, "HTTP://A.test/page", NOW))
+    refused = "given as a seed by me on 2026-03-01 12:00:00, and refused: its host is outside [scope]"
+    assert 2 == found.count(refused)
+    assert "next round takes it in" not in found
+    assert "Not discovered: it is no seed, and no page" in told(lake)
 
 
 @pytest.mark.parametrize("state", ["GONE", "TERMINAL"])

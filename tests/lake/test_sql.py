@@ -18,6 +18,7 @@ PARAMETERS = {
     "merged": 1,
     "url_key": 1,
     "url": "http://d1.test/",
+    "asked": "d1.test",
     "host": "d1.test",
     "domain": "d1.test",
     "origin": "http://d1.test:80",
