@@ -51,7 +51,9 @@ class Visit:
 
     asked: frozenset[str]  #: identities that the crawl decided about
     events: frozenset[tuple[str, str]]  #: kind and identity
-    read: dict[str, frozenset[str]]  #: of each page whose links were read: the targets within the rules
+    read: dict[
+        str, frozenset[tuple[str, str]]
+    ]  #: of each page whose links were read: target and kind, admitted
     redirects: dict[str, str]  #: targets of the redirects that were met
 
 
@@ -73,7 +75,7 @@ class Expected:
         truth = Truth(self.web, now, self.rules)
         asked: set[str] = set()
         events: set[tuple[str, str]] = set()
-        read: dict[str, frozenset[str]] = {}
+        read: dict[str, frozenset[tuple[str, str]]] = {}
         redirects: dict[str, str] = {}
         fresh = set(due) - self.rows.keys()
         for url in fresh:
@@ -93,7 +95,7 @@ class Expected:
                 self.texts.add(after.text)
             if fact.is_document and after.shown != row.shown:
                 deeper = row.depth < self.rules.max_depth
-                read[url] = frozenset(self._within(t for t, _ in truth.links(fact) if deeper))
+                read[url] = frozenset(self._within(link for link in truth.links(fact) if deeper))
             if fact.fate is Fate.REDIRECT:
                 redirects[url] = fact.location
             for target, depth_there, kind in _onward(after, read.get(url, frozenset()), self.rules):
@@ -101,10 +103,10 @@ class Expected:
                     heapq.heappush(heap, (depth_there, target))
         return Visit(asked=frozenset(asked), events=frozenset(events), read=read, redirects=redirects)
 
-    def _within(self, targets: Iterable[str]) -> Iterator[str]:
-        for target in targets:
+    def _within(self, links: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        for target, via in links:
             if self.rules.admit(target):
-                yield target
+                yield target, via
             else:
                 self.refused.add(target)
 
@@ -130,10 +132,10 @@ def looping(rows: Mapping[str, Row], url: str) -> bool:
     return False
 
 
-def _onward(row: Row, links: Iterable[str], rules: Rules) -> Iterator[tuple[str, int, str]]:
+def _onward(row: Row, links: Iterable[tuple[str, str]], rules: Rules) -> Iterator[tuple[str, int, str]]:
     if row.fate is Fate.REDIRECT and rules.admit(row.location):
         yield row.location, row.depth, "redirect"
-    for target in links:
+    for target, _ in links:
         yield target, row.depth + 1, "link"
 
 

@@ -358,21 +358,25 @@ def differing_documents(stage: Stage) -> list[str]:
 
 
 def differing_links(stage: Stage) -> list[str]:
-    """Of `links`: (source, target) of those that were admitted in the visit."""
+    """Of `links`: (source, target, kind, depth) of those that were admitted in the visit."""
     lo, hi = stage.rounds
     rows = stage.lake.sql(
-        "SELECT l.target_url, u.url FROM links AS l JOIN urls AS u ON u.url_key = l.source_key"
+        "SELECT u.url, l.target_url, l.via, l.depth"
+        " FROM links AS l JOIN urls AS u ON u.url_key = l.source_key"
         f" WHERE l.admitted AND l.round BETWEEN {lo} AND {hi}"
     )
-    pairs = zip(rows["url"], rows["target_url"], strict=True)
-    found = {(key_form(source), key_form(to)) for source, to in pairs}
-    wanted = {(key_form(source), key_form(to)) for source, all_ in stage.visit.read.items() for to in all_}
-    wanted |= {(key_form(source), key_form(to)) for source, to in stage.visit.redirects.items()}
+    found = [(key_form(url), key_form(to), via, deep) for url, to, via, deep in rows.itertuples(index=False)]
+    wanted = []
+    for source, links in stage.visit.read.items():
+        depth = stage.rows[source].depth + 1
+        wanted += [(key_form(source), key_form(to), via, depth) for to, via in links]
+    for source, to in stage.visit.redirects.items():
+        wanted.append((key_form(source), key_form(to), "redirect", stage.rows[source].depth))
     closing = {key_form(url) for url in stage.rows if looping(stage.rows, url)}
     return _unequal(
         "link",
-        (pair for pair in found if pair[0] not in closing),
-        (pair for pair in wanted if pair[0] not in closing),
+        (link for link in found if link[0] not in closing),
+        (link for link in wanted if link[0] not in closing),
     )
 
 
