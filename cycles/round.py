@@ -46,6 +46,7 @@ class Done:
 def run(root: str, options: RunOptions, progress: Progress) -> list[Done]:
     """What `crawl run` does. Raises any CrawlError; whatever it raises, the round at hand can be resumed."""
     done: list[Done] = []
+    worked = 0  # rounds since the last upkeep that had something to do
     open_lake(root)  # a lake that is none, or a mistyped key, is told before workers are started
     with LazyCluster(options.scheduler, options.workers) as cluster:
         while True:
@@ -54,8 +55,11 @@ def run(root: str, options: RunOptions, progress: Progress) -> list[Done]:
             over = options.every is None and (
                 done[-1].idle if options.until_idle else len(done) >= (options.rounds or 1)
             )
-            if over or options.every is not None or len(done) % _TIDY == 0:
+            worked += not done[-1].idle
+            # a run that found nothing to do leaves nothing to tidy: it shall stay as quick as it is
+            if worked and (over or options.every is not None or worked >= _TIDY):
                 _tidy(root, progress)
+                worked = 0
             if over:
                 return done
             if options.every is not None:
