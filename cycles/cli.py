@@ -256,7 +256,10 @@ def explain(root: str, url: str, now: datetime | None, form: str) -> None:
 def sql(
     root: str, statement: str, round_: int | None, form: str, path: str | None, now: datetime | None
 ) -> None:
-    """Ask the lake. Tables by their names; views urls, pages, changes, host_health."""
+    """Ask the lake. Tables by their names; views urls, pages, changes, host_health.
+
+    `SELECT * FROM columns WHERE table_name = 'urls'` tells what each column means.
+    """
     from cycles import output, reading, setup
 
     lake = setup.open_lake(root)

@@ -34,6 +34,7 @@ from crawl.errors import LakeError, UsageError
 from crawl.schema import TABLES
 from lake import runs
 from lake.entries import FileEntry
+from lake.meanings import meanings
 from lake.ranges import MAX, MIN
 from lake.snapshot import Snapshot
 from lake.store import Store
@@ -214,7 +215,8 @@ def connect(
                 "leased_keys", (_LEASED.empty_table() if leased is None else leased).select(["url_key"])
             )
             connection.register("files", _file_table(files))
-            for view in VIEWS:
+            connection.register("column_meanings", meanings())
+            for view in (*VIEWS, "columns"):
                 connection.execute(f"CREATE VIEW {view} AS {text(f'view-{view}')}")
             connection.execute("SET lock_configuration = true")
     except BaseException:
