@@ -128,6 +128,14 @@ class LocalStore:
             with self._told(f"delete {path}"):
                 Path(self._at(path)).unlink(missing_ok=True)
 
+    def drop_folder(self, path: str) -> None:
+        """Remove a folder in which nothing but folders is left."""
+        for folder, _, _ in os.walk(self._at(path), topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return  # somebody put something there, or it is gone: either way not ours to remove
+
     def open_read(self, path: str) -> pa.NativeFile:
         """Random access, for Parquet. Raises LakeError where there is no such file."""
         with self._told(f"read {path}"):

@@ -84,6 +84,9 @@ class Store(Protocol):
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; those not there are no error."""
 
+    def drop_folder(self, path: str) -> None:
+        """Remove a folder in which nothing but folders is left; nothing to do where storage has none."""
+
     def open_read(self, path: str) -> pa.NativeFile:
         """Random access, for Parquet. Raises LakeError where there is no such file."""
 

@@ -206,6 +206,9 @@ class S3Store:
         if names:
             self._call("delete files", lambda fs: fs.rm(names))  # a thousand a request
 
+    def drop_folder(self, path: str) -> None:
+        """Nothing: a bucket has no folders."""
+
     def open_read(self, path: str) -> pa.NativeFile:
         """Random access, for Parquet. Raises LakeError where there is no such file."""
 

@@ -27,6 +27,8 @@ __all__ = ["REWRITE", "open_round", "pins", "rewrite", "sweep_work", "vacuum"]
 #: app id of everything upkeep commits to the tables
 REWRITE: Final = "rewrite"
 _ROUND_FOLDER: Final = re.compile(r"_work/round-(\d+)/")
+#: heartbeats (cycles.holder)
+_DRIVERS: Final = "_work/drivers/"
 #: names this software gives to data files, others are left alone
 _OURS: Final = re.compile(r"(?:run-L\d+-\d+-(?:\d+)-|(?:\d{8})-|gathered-)[0-9a-f]+\.parquet")
 #: work areas of committed rounds that stay, for looking into
@@ -130,11 +132,27 @@ def _unreferenced(store: Store, table: str, oldest: int, paths: set[str]) -> set
 
 
 def sweep_work(store: Store, committed: int) -> int:
-    """Delete the work areas of committed rounds but the last two. Returns files deleted."""
-    old = []
+    """Delete work areas of committed rounds but the last two, and the last words of drivers that are done.
+
+    Returns files deleted.
+    """
+    old, folders = [], set()
     for stat in store.list("_work"):
         found = _ROUND_FOLDER.match(stat.path)
         if found and int(found[1]) <= committed - KEEP_WORK:
             old.append(stat.path)
+            folders.add(found[0])
+        elif stat.path.startswith(_DRIVERS) and _said_goodbye(store.get(stat.path)):
+            old.append(stat.path)
     store.delete(old)
+    for folder in sorted(folders):
+        store.drop_folder(folder)
     return len(old)
+
+
+def _said_goodbye(beat: bytes | None) -> bool:
+    """Whether a heartbeat is a driver's last: it tells no more than that there is none."""
+    try:
+        return beat is not None and json.loads(beat).get("state") == "released"
+    except (ValueError, AttributeError):
+        return False  # damaged, or of somebody who just writes it

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +109,22 @@ def test_work_areas_of_committed_rounds_go_but_for_the_last_two(lake):
     assert [3, 4, 5] == [
         int(stat.path.split("/")[1][-8:]) for stat in lake.list("_work") if "round-" in stat.path
     ]
+    folders = [path.name for path in Path(lake.root, "_work").iterdir()]
+    assert {"round-00000001", "round-00000002"}.isdisjoint(folders)
+
+
+def test_heartbeats_of_drivers_that_said_goodbye_go_and_others_stay(lake):
+    seen_rounds(lake, 1)
+    for name, content in [
+        ("done", b'{"state": "released"}'),
+        ("alive", b'{"state": "running"}'),
+        ("cut", b"{"),
+    ]:
+        lake.write(f"_work/drivers/{name}.json", content)
+    upkept(lake)
+    left = {stat.path.rpartition("/")[2] for stat in lake.list("_work/drivers")}
+    assert {"alive.json", "cut.json"} <= left
+    assert "done.json" not in left
 
 
 def test_seeds_lose_only_files_that_their_own_log_has_removed(lake, monkeypatch):
