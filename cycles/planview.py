@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cycles.output import grid, shown
+from cycles.wording import LEFT_OUT, counted, said
 
 __all__ = ["told"]
 
@@ -27,7 +28,7 @@ def told(found: Mapping[str, Any]) -> str:
         f"round {found['round']}, planned for {shown(found['now'])}, window {found['window_s']:,.0f} s"
         + (" (open: its plan is fixed)" if found.get("open") else ""),
         f"  pages     {found['pages']:,}, and {found.get('robots', 0):,} robots.txt",
-        f"  hosts     {found['hosts']:,} in {len(found.get('groups', ())):,} groups",
+        f"  hosts     {found['hosts']:,} in {counted(len(found.get('groups', ())), 'group')}",
         f"  time      {seconds:,.1f} s of fetching"
         + (f", {found['pages'] / seconds:,.1f} pages/s" if seconds else ""),
         f"  capped by {_CAP.get(found['cap'], found['cap'])}",
@@ -38,9 +39,9 @@ def told(found: Mapping[str, Any]) -> str:
         names = ["slowest hosts", "requests", "seconds", "per second"]
         lines += ["", *("  " + line for line in grid(names, rows, names[1:]).rstrip().splitlines())]
     cuts = found.get("cuts") or {}
-    lines += ["", f"left out    {sum(cuts.values()):,} due URLs"]
+    lines += ["", f"left out    {counted(sum(cuts.values()), 'due URL')}"]
     lines += [
-        f"  {count:>9,}  {reason}"
+        f"  {count:>9,}  {said(reason, LEFT_OUT)}"
         for reason, count in sorted(cuts.items(), key=lambda cut: (-cut[1], cut[0]))
     ]
     return "\n".join(lines)

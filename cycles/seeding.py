@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +29,7 @@ from crawl.url import canonical, split_many
 from cycles import ledger
 from cycles.output import safe
 from cycles.setup import Lake
+from cycles.wording import SCOPE, SEED
 
 __all__ = ["KINDS", "PRIORITIES", "Added", "Refusal", "Seed", "add", "judge", "read_file"]
 
@@ -35,6 +38,8 @@ PRIORITIES: Final = ("critical", "high", "medium", "low")
 BATCH: Final = 20_000
 #: a line of a seed file longer than this is garbage, not an address
 MAX_LINE: Final = 65_536
+#: lines that one value in quotes may go on over
+QUOTED_LINES: Final = 50
 #: refusals told one by one
 TOLD: Final = 20
 
@@ -95,25 +100,80 @@ def _line(number: int, line: bytes, *, first: bool) -> Iterator[Seed]:
 
 def _csv(path: Path) -> Iterator[Seed]:
     with path.open("rb") as raw:
-        rows = csv.DictReader(io.TextIOWrapper(raw, "utf-8-sig", errors="replace", newline=""))
-        if "url" not in _header(rows):
+        lines = _Lines(io.TextIOWrapper(raw, "utf-8-sig", errors="replace", newline=""))
+        header = _header(lines)
+        if "url" not in header:
             raise UsageError(f"{path} has no column `url`; its first line must name the columns")
-        while True:
+        while line := lines.take():
+            number = lines.number
             try:
-                row = next(rows)
-            except StopIteration:
-                return
-            except csv.Error as exc:  # the reader goes on with the line after
-                yield Seed(rows.reader.line_num, str(exc), broken="csv_broken")
-            else:
-                yield _row(rows.line_num, row)
+                row = _record(line, lines, header)
+            except csv.Error as exc:
+                yield Seed(number, f"{exc}: {line[:200].strip()}", broken="csv_broken")
+                continue
+            if row is None:
+                yield Seed(number, line[:200].strip(), broken="quote_open")
+            elif row:
+                yield _row(number, dict(zip(header, row, strict=False)))
 
 
-def _header(rows: csv.DictReader[str]) -> Sequence[str]:
+class _Lines:
+    """Lines of a file, one by one, and a look at those that follow."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self._ahead: deque[str] = deque()
+        self.number = 0  # of the line taken last
+
+    def take(self) -> str:
+        """The next line; empty at the end."""
+        line = self._ahead.popleft() if self._ahead else next(self._lines, "")
+        self.number += bool(line)
+        return line
+
+    def look(self, ahead: int) -> str:
+        """The line so far ahead, from 0; empty beyond the end."""
+        while len(self._ahead) <= ahead:
+            line = next(self._lines, "")
+            if not line:
+                return ""
+            self._ahead.append(line)
+        return self._ahead[ahead]
+
+
+def _header(lines: _Lines) -> list[str]:
     try:
-        return rows.fieldnames or ()
+        return next(csv.reader([lines.take()]), [])
     except csv.Error:
-        return ()
+        return []
+
+
+def _record(line: str, lines: _Lines, header: Sequence[str]) -> list[str] | None:
+    """The values of a record that begins with `line`; None where a quote is opened and closed by none of the
+    next lines, or by one that ends no record: then the lines after it are records of their own. Takes the
+    lines that a record in quotes goes on over. Raises csv.Error.
+    """
+    text, ahead = line, 0
+    while (row := _values(text)) is None:
+        more = lines.look(ahead) if ahead < QUOTED_LINES else ""
+        if not more:
+            return None
+        text, ahead = text + more, ahead + 1
+    if ahead and (len(row) != len(header) or "\n" in row[header.index("url")]):
+        return None
+    for _ in range(ahead):
+        lines.take()
+    return row
+
+
+def _values(text: str) -> list[str] | None:
+    """Values of one record; None where it ends inside of quotes. Raises csv.Error."""
+    try:
+        return next(csv.reader(io.StringIO(text, newline=""), strict=True), [])
+    except csv.Error as exc:
+        if "unexpected end of data" in str(exc):
+            return None
+        return next(csv.reader(io.StringIO(text, newline="")), [])
 
 
 def _parquet(path: Path) -> Iterator[Seed]:
@@ -204,10 +264,32 @@ def _verdict(seed: Seed, settings: Settings) -> tuple[str | None, str | None]:
     try:
         url = canonical(seed.text)
     except UrlError as exc:
-        return None, exc.reason
+        return None, "url_scheme" if _with_scheme(seed.text) else exc.reason
     _, hosts, domains = split_many([url])
     reason = allowed(url, hosts[0], domains[0], 0, settings.scope, settings.limits)
     return (url, None) if reason is None else (None, reason)
+
+
+#: a host with a dot, or with a port, and whatever follows
+_SCHEMELESS: Final = re.compile(r"(?:[\w-]+(?:\.[\w-]+)+(?::\d+)?|[\w-]+:\d+)(?:[/?#].*)?")
+
+
+def _with_scheme(text: str) -> str | None:
+    """What an address that lacks its scheme would be with one; None for what is no address either way."""
+    if not _SCHEMELESS.fullmatch(text):
+        return None
+    try:
+        canonical(f"http://{text}")
+    except UrlError:
+        return None
+    return f"http://{text}"
+
+
+def _remedy(refusal: Refusal) -> str:
+    """A word on what to write instead, or what the reason means."""
+    meant = _with_scheme(refusal.text) if refusal.reason == "url_scheme" else None
+    words = f"write {meant}, or https://" if meant else {**SCOPE, **SEED}.get(refusal.reason)
+    return f" ({safe(words)})" if words else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +321,7 @@ def add(
         refusals += 1
         if refusals <= TOLD:
             where = f"{file}, line {refusal.line}" if file is not None and refusal.line else "refused"
-            tell(f"{where}: {refusal.reason}: {safe(refusal.text)}")
+            tell(f"{where}: {refusal.reason}: {safe(refusal.text)}{_remedy(refusal)}")
 
     given = (Seed(0, text.strip()) for text in urls)
     lines = read_file(file) if file is not None else ()

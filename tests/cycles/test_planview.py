@@ -32,6 +32,7 @@ def test_it_tells_pages_hosts_time_cap_and_cuts() -> None:
     assert "120.0 s of fetching, 10.0 pages/s" in told
     assert "the slowest host's clock" in told
     assert "33 due URLs" in told
+    assert "       30  its host's clock allows no more requests in the window (host_capacity)" in told
     assert told.index("host_capacity") < told.index("blocked")
     assert "open" not in told
 

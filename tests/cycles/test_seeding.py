@@ -18,6 +18,7 @@ from crawl.policy import Scope, Settings
 from crawl.schema import SEEDS
 from cycles import seeding
 from cycles.seeding import Refusal, Seed, judge, read_file
+from cycles.setup import Lake
 
 KEYER = Keyer(b"\0" * 32)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -105,11 +106,51 @@ def test_a_csv_line_that_is_none_is_told_and_the_rest_goes_on(tmp_path: Path) ->
     ]
 
 
-def test_lines_swallowed_by_an_unclosed_quote_do_not_become_an_address(tmp_path: Path) -> None:
-    data = b'url\nhttps://a.test/\n"https://b.test/\nhttps://c.test/\n'
+def accepted(table: pa.Table) -> list[str]:
+    return [row["url"] for row in table.to_pylist() if row["verdict"] == "accepted"]
+
+
+@pytest.mark.parametrize("after", [b"", b'"https://e.test/\n', b'https://f.test/"\n', b"\n" * 80])
+def test_an_unclosed_quote_is_told_by_its_line_and_swallows_no_other(tmp_path: Path, after: bytes) -> None:
+    data = b'url,n\nhttps://a.test/,1\n"https://b.test/,2\nhttps://c.test/,3\n"https://d.test/",4\n' + after
     table, told = rows(read_file(written(tmp_path / "s.csv", data)))
-    assert ["line_break"] == [r.reason for r in told]
-    assert ["https://a.test/"] == [r["url"] for r in table.to_pylist() if r["verdict"] == "accepted"]
+    assert (3, "quote_open") == (told[0].line, told[0].reason)
+    assert ["https://a.test/", "https://c.test/", "https://d.test/"] == accepted(table)[:3]
+
+
+def test_only_line_ends_end_a_line(tmp_path: Path) -> None:
+    data = "url\nhttps://a.test/\u2028\x0b\x85x\nhttps://b.test/\rhttps://c.test/\n".encode()
+    assert 3 == len(accepted(rows(read_file(written(tmp_path / "s.csv", data)))[0]))
+
+
+def test_a_value_in_quotes_may_go_on_over_lines_if_it_is_no_address(tmp_path: Path) -> None:
+    data = b'url,remark\nhttps://a.test/,"one\n""two""\r\nthree"\nhttps://b.test/,""\n"https://c\n.test/",x\n'
+    table, told = rows(read_file(written(tmp_path / "s.csv", data)))
+    assert ["https://a.test/", "https://b.test/"] == accepted(table)[:2]
+    assert (6, "quote_open") == (told[0].line, told[0].reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "write"),
+    [
+        ("site.test:8077/x", "write http://site.test:8077/x,"),
+        ("site.test/x", "write http://site.test/x,"),
+        ("www.a.test", "write http://www.a.test,"),
+        ("localhost:80", "write http://localhost:80,"),
+        ("ftp://a.test/", "an address begins with http:// or https://"),
+        ("mailto:me@a.test", "an address begins with http:// or https://"),
+    ],
+)
+def test_an_address_without_a_scheme_is_told_with_what_to_write(lake: Lake, text: str, write: str) -> None:
+    said: list[str] = []
+    seeding.add(lake, [text], None, priority="high", who="me", now=NOW, tell=said.append)
+    assert said[0].startswith(f"refused: url_scheme: {text} ({write}")
+
+
+def test_what_is_no_address_with_a_scheme_either_stays_that(lake: Lake) -> None:
+    said: list[str] = []
+    seeding.add(lake, ["nonsense", "a b.test"], None, priority="high", who="me", now=NOW, tell=said.append)
+    assert ["refused: url_invalid: nonsense", "refused: url_invalid: a b.test"] == said
 
 
 def test_a_csv_file_without_the_column_is_refused(tmp_path: Path) -> None:

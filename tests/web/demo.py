@@ -32,9 +32,15 @@ _ROUNDS = (
 )
 
 
+def quoted(argument: str) -> str:
+    """A word as one types it: in double quotes where it has single ones, such as SQL."""
+    plain = shlex.quote(argument)
+    return plain if "'" not in argument or set('"$`\\!') & set(argument) else f'"{argument}"'
+
+
 def crawl(*arguments: str) -> None:
     """Run one `crawl` command with this Python, shown first. Raises SystemExit if it fails."""
-    print(f"\n$ crawl {shlex.join(arguments)}", flush=True)
+    print(f"\n$ crawl {' '.join(map(quoted, arguments))}", flush=True)
     command = [sys.executable, "-c", "from cycles.cli import main; main()", *arguments]
     done = subprocess.run(command, check=False)
     if done.returncode:
