@@ -248,13 +248,12 @@ def explain(root: str, url: str, now: datetime | None, form: str) -> None:
     "--format",
     "form",
     type=click.Choice(["table", "csv", "json", "parquet"]),
-    default="table",
-    show_default=True,
+    help="Without it, what the ending of --output says, else a table.",
 )
 @click.option("--output", "path", metavar="FILE", help="Instead of standard output.")
 @NOW
 def sql(
-    root: str, statement: str, round_: int | None, form: str, path: str | None, now: datetime | None
+    root: str, statement: str, round_: int | None, form: str | None, path: str | None, now: datetime | None
 ) -> None:
     """Ask the lake. Tables by their names; views urls, pages, changes, host_health.
 
@@ -266,7 +265,7 @@ def sql(
     with reading.reader(lake.store, _now(now), round_) as reader:
         answer = reader.ask(statement)
         with output.opened(path, sys.stdout.buffer) as out:
-            remark = output.emit(answer.schema, answer, form, out)
+            remark = output.emit(answer.schema, answer, form or output.form_of(path), out)
     if remark:
         _say(remark)
 

@@ -33,6 +33,7 @@ __all__ = [
     "ROWS",
     "clipped",
     "emit",
+    "form_of",
     "grid",
     "opened",
     "plain",
@@ -59,6 +60,12 @@ def emit(schema: pa.Schema, batches: Batches, form: str, out: BinaryIO) -> str |
         "parquet": _parquet,
     }
     return writers[form](schema, batches, out)
+
+
+def form_of(path: str | None) -> str:
+    """The format that a file's name asks for, by its ending; a table where it says nothing."""
+    ending = Path(path).suffix.lower().removeprefix(".") if path else ""
+    return ending if ending in FORMATS else "table"
 
 
 @contextmanager

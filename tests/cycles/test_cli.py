@@ -240,6 +240,10 @@ def test_sql_answers_in_every_format(grown: Path, form: str, tmp_path: Path) -> 
     asked = ("sql", grown, "SELECT url_key, state FROM urls ORDER BY 1", "--format", form)
     assert 0 == crawl(*asked, "--output", tmp_path / "out").exit_code
     assert done.stdout_bytes == (tmp_path / "out").read_bytes() or form == "parquet"
+    if form != "table":
+        named = tmp_path / f"out.{form}"
+        assert 0 == crawl(*asked[:3], "--output", named).exit_code
+        assert done.stdout_bytes == named.read_bytes() or b"PAR1" == named.read_bytes()[:4]
     states = {
         "json": lambda: [row["state"] for row in json.loads(done.stdout)],
         "csv": lambda: [line.split(",")[1] for line in done.stdout.splitlines()[1:]],

@@ -160,6 +160,21 @@ def test_a_title_cannot_move_the_cursor() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("a.csv", "csv"),
+        ("x/a.JSON", "json"),
+        ("a.b.parquet", "parquet"),
+        ("a.txt", "table"),
+        ("csv", "table"),
+    ],
+)
+def test_the_ending_of_a_file_says_its_format(path: str, form: str) -> None:
+    assert form == output.form_of(path)
+    assert "table" == output.form_of(None)
+
+
+@pytest.mark.parametrize(
     ("value", "told"),
     [
         (None, ""),

@@ -33,9 +33,9 @@ _ROUNDS = (
 
 
 def quoted(argument: str) -> str:
-    """A word as one types it: in double quotes where it has single ones, such as SQL."""
+    """A word as one types it: SQL in double quotes, since it has single ones inside."""
     plain = shlex.quote(argument)
-    return plain if "'" not in argument or set('"$`\\!') & set(argument) else f'"{argument}"'
+    return plain if plain == argument or set('"$`\\!') & set(argument) else f'"{argument}"'
 
 
 def crawl(*arguments: str) -> None:
