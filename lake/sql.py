@@ -36,7 +36,7 @@ from lake import runs
 from lake.entries import FileEntry
 from lake.meanings import meanings
 from lake.ranges import MAX, MIN
-from lake.snapshot import Snapshot
+from lake.snapshot import Snapshot, latest
 from lake.store import Store
 from lake.tables import SPECS
 
@@ -105,6 +105,7 @@ class _Place:
 
     store: Store
     files: Mapping[str, Sequence[FileEntry]]
+    round: int
 
     def refuse_missing(self, doing: str, error: BaseException) -> None:
         """Raises LakeError, with the names, where files that the lake's log lists are not there."""
@@ -112,12 +113,24 @@ class _Place:
         for table, listed in self.files.items():
             there = {stat.path for stat in self.store.list(table)} if listed else set()
             gone += [file.location for file in listed if file.location not in there]
+        if gone and self._swept(set(gone)):
+            raise LakeError(
+                f"round {self.round} of {self.store.root} cannot be read as it was any more: upkeep keeps"
+                " that of the newest rounds only (retention.keep_versions). Ask for a newer one"
+            ) from error
         if gone:
             more = f" and {len(gone) - 1:,} more" if len(gone) > 1 else ""
             raise LakeError(
                 f"cannot {doing} over {self.store.root}: the data file {gone[0]}{more} is missing; restore it"
                 f" from a copy (`crawl check {self.store.root}` names all that is wrong)"
             ) from error
+
+
+    def _swept(self, gone: set[str]) -> bool:
+        """Whether all of these files went because the lake has no need of them since."""
+        now = latest(self.store)
+        needed = {file.location for table in self.files for file in now.files(table)}
+        return self.round != now.round and gone.isdisjoint(needed)
 
 
 class Reader:
@@ -206,7 +219,7 @@ def connect(
             "allow_community_extensions": False,
         },
     )
-    place = _Place(store, files)
+    place = _Place(store, files, snapshot.round)
     reader = Reader(connection, place, spill)
     try:
         with _storage(place, "open the views"):
