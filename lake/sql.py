@@ -125,7 +125,6 @@ class _Place:
                 f" from a copy (`crawl check {self.store.root}` names all that is wrong)"
             ) from error
 
-
     def _swept(self, gone: set[str]) -> bool:
         """Whether all of these files went because the lake has no need of them since."""
         now = latest(self.store)
