@@ -34,6 +34,9 @@ FETCH = "fetch"
 #: seconds until a scheduler that does not answer, or that no worker joins, is told
 _ANSWER, _JOIN = 10, 30
 
+#: how often workers are told of something while one of them dies
+_TELLINGS = 3
+
 _LOCAL = {
     # a worker that stopped (SIGSTOP, swapped out) is given up after this, and its task runs elsewhere
     "distributed.scheduler.worker-ttl": "30s",
@@ -156,18 +159,30 @@ def _started(workers: int, stack: ExitStack) -> Client:
             silence_logs=logging.CRITICAL,
         )
         client = Client(stack.enter_context(own), set_as_default=False)
-        client.register_plugin(Deaf())
-        return client
     except (OSError, TimeoutError, RuntimeError) as exc:
-        raise ClusterError(f"cannot start workers on this machine: {exc}") from exc
+        raise ClusterError(f"cannot start workers on this machine ({exc}); run again to go on") from exc
+    _register(client, Deaf())
+    return client
 
 
 def _ready(client: Client, name: str) -> None:
     try:
         client.wait_for_workers(1, timeout=_JOIN)
-        client.register_plugin(FetchSlots())
     except (OSError, TimeoutError) as exc:
         raise ClusterError(f"no worker joined {name} within {_JOIN} s; start one with `dask worker`") from exc
+    _register(client, FetchSlots())
+
+
+def _register(client: Client, plugin: WorkerPlugin) -> None:
+    """Have every worker set up, those that join later too. One that dies meanwhile does not count."""
+    for attempt in range(_TELLINGS):
+        try:
+            client.register_plugin(plugin)
+        except (OSError, TimeoutError) as exc:
+            if attempt == _TELLINGS - 1:
+                raise ClusterError(f"the workers cannot be reached ({exc}); run again to go on") from exc
+        else:
+            return
 
 
 def slots(client: Client) -> int:

@@ -220,7 +220,8 @@ def test_killed_at_random_again_and_again_it_ends_as_if_undisturbed(rehearsal: R
                     break
                 kills += 1
                 if not kill_one(command, dice):
-                    assert command.ended() == 0, command.text()
+                    # 5: workers of our own that are killed while they start are told, not waited for
+                    assert command.ended() in (0, 5), command.text()
                 elif dice.random() < 0.5:
                     gone(command)
             finish(rehearsal, lake)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from distributed import Client
+from distributed import Client, WorkerPlugin
+from distributed.comm.core import CommClosedError
 
 from crawl.errors import ClusterError
 from cycles import cluster as module
@@ -46,6 +47,25 @@ def test_a_scheduler_that_no_worker_joins_is_told(
     told = f"no worker joined the scheduler at {address} within 1 s"
     with pytest.raises(ClusterError, match=told), cluster(address, None):
         pass
+
+
+def test_a_worker_that_dies_while_all_are_told_something_does_not_count(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [CommClosedError("it is gone"), TimeoutError()]
+    register = client.register_plugin
+
+    def once_more(plugin: WorkerPlugin) -> object:
+        if failures:
+            raise failures.pop()
+        return register(plugin)
+
+    monkeypatch.setattr(client, "register_plugin", once_more)
+    module._register(client, module.FetchSlots())
+    assert [] == failures
+    failures += [CommClosedError("it is gone")] * module._TELLINGS
+    with pytest.raises(ClusterError, match=r"cannot be reached \(it is gone"):
+        module._register(client, module.FetchSlots())
 
 
 def test_a_cluster_of_our_own_has_a_few_workers() -> None:
