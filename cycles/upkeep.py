@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from cycles.holding import hold
 from cycles.setup import open_lake
+from cycles.wording import counted
 from lake import upkeep as tables
 
 __all__ = ["NOTHING", "upkeep"]
@@ -25,7 +26,7 @@ def upkeep(root: str, tell: Callable[[str], None]) -> str:
     with hold(lake.store, settings.fetching.lease, tell) as (fence, _):
         done = tables.run(lake.store, fence, retention_policy=settings.retention, storage=settings.storage)
     return (
-        f"merged {_told(done.merged)}; dropped {_told(done.dropped)}; deleted {done.deleted:,} files"
+        f"merged {_told(done.merged)}; dropped {_told(done.dropped)}; deleted {counted(done.deleted, 'file')}"
         if done.recorded or done.deleted
         else NOTHING
     )
@@ -33,4 +34,4 @@ def upkeep(root: str, tell: Callable[[str], None]) -> str:
 
 def _told(files: Mapping[str, int]) -> str:
     """Files by table."""
-    return ", ".join(f"{n:,} files of {table}" for table, n in sorted(files.items())) or "nothing"
+    return ", ".join(f"{counted(n, 'file')} of {table}" for table, n in sorted(files.items())) or "nothing"
