@@ -134,17 +134,17 @@ def _unreferenced(store: Store, table: str, oldest: int, paths: set[str]) -> set
 def sweep_work(store: Store, committed: int) -> int:
     """Delete work areas of committed rounds but the last two, and the last words of drivers that are done.
 
-    Returns files deleted.
+    Returns files of work areas deleted: every driver leaves a last word, which is not worth telling.
     """
-    old, folders = [], set()
+    old, said, folders = [], [], set()
     for stat in store.list("_work"):
         found = _ROUND_FOLDER.match(stat.path)
         if found and int(found[1]) <= committed - KEEP_WORK:
             old.append(stat.path)
             folders.add(found[0])
         elif stat.path.startswith(_DRIVERS) and _said_goodbye(store.get(stat.path)):
-            old.append(stat.path)
-    store.delete(old)
+            said.append(stat.path)
+    store.delete([*old, *said])
     for folder in sorted(folders):
         store.drop_folder(folder)
     return len(old)
