@@ -1,9 +1,10 @@
 """What a fetch task knows: which URLs were asked, what each host and origin taught, what is still to ask.
 
 What always holds: a URL is asked at most once (a second try after a dead kept connection apart); redirects
-are followed inside the domain only, each target a fresh candidate; folding the records of an earlier
-attempt leads to the same state as having asked, because it is the same function. It sends nothing, writes
-nothing, reads no clock; the one thing it asks for is `known`, what the lake says of a URL met on the way.
+are followed inside the domain only, each target a fresh candidate, but for a planned page of another host,
+which has its own turn; folding the records of an earlier attempt leads to the same state as having asked,
+because it is the same function. It sends nothing, writes nothing, reads no clock; the one thing it asks for
+is `known`, what the lake says of a URL met on the way.
 """
 
 from __future__ import annotations
@@ -165,7 +166,9 @@ class Ledger:
             return None
         item = self._plan.get(key)
         if item is not None and not spelling:
-            return self._of_plan(item, record)
+            # a planned page of another host has its own turn this round: which of the two hosts is quicker
+            # must not decide whether it counts as a hop, or a resumed round would tell another story
+            return self._of_plan(item, record) if host == record.host else None
         if scope.allowed(target, host, domain, record.depth, self._settings.scope, self._settings.limits):
             return None
         known = None if spelling else self._known(key)

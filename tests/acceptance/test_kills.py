@@ -12,7 +12,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +23,18 @@ from lake import snapshot
 from lake.store import connect
 from tests.acceptance.clusters import cluster
 from tests.acceptance.processes import Command, finished, until
-from tests.acceptance.rehearsal import SECOND, Rehearsal, asked_again, checked, equal, gone
+from tests.acceptance.rehearsal import FIRST, SECOND, THIRD, Rehearsal, asked_again, checked, equal, gone
 
 STAGES = ("plan", "fetch", "dedup", "merge", "seal", "commit")
 #: kill points of the random tests: seeds × kills each
 SEEDS, KILLS = range(10), 6
 
 
-def finish(rehearsal: Rehearsal, lake: Path) -> None:
-    """`crawl run` until the second round is committed: once, or not at all if it is."""
-    if last_round(lake) < 2:
-        rehearsal.finish(lake)
-    assert last_round(lake) == 2
+def finish(rehearsal: Rehearsal, lake: Path, number: int = 2) -> None:
+    """`crawl run` until that round is committed: once, or not at all if it is."""
+    if last_round(lake) < number:
+        rehearsal.finish(lake, (FIRST, SECOND, THIRD)[number - 1])
+    assert last_round(lake) == number
 
 
 def last_round(lake: Path) -> int:
@@ -95,11 +95,19 @@ def test_a_worker_killed_in_mid_fetch_is_replaced_and_leaves_no_trace(
 
 
 @pytest.mark.timeout(120)
-def test_a_parse_process_killed_at_work_costs_no_page(rehearsal: Rehearsal, lake: Path) -> None:
+def test_a_parse_process_killed_as_it_starts_and_at_work_costs_no_page(
+    rehearsal: Rehearsal, lake: Path
+) -> None:
     mark = rehearsal.mark()
     with rehearsal.run(lake) as command:
         until(lambda: bool(command.parsers()), 60, "a parse process", pause=0.005)
-        command.parsers()[0].kill()
+        first = command.parsers()[0]
+        first.kill()
+        until(lambda: set(command.parsers()) - {first} != set(), 60, "another one", pause=0.005)
+        second = (set(command.parsers()) - {first}).pop()
+        with suppress(psutil.NoSuchProcess):  # where parsing was over already
+            until(lambda: sum(second.cpu_times()[:2]) > 0.5, 60, "it to be at work")
+            second.kill()
         assert command.ended() == 0, command.text()
     proves(rehearsal, lake, mark, [])
 
@@ -206,15 +214,17 @@ def test_a_driver_that_was_stopped_is_followed_and_wakes_to_do_nothing(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_killed_at_random_again_and_again_it_ends_as_if_undisturbed(rehearsal: Rehearsal, seed: int) -> None:
-    """So many kills a seed, over as many rounds as it takes."""
-    dice, kills = random.Random(seed), 0
-    rehearsal.after(2)
+    """So many kills a seed, over as many rounds as it takes: second ones, and third ones that recrawl."""
+    dice, kills, number = random.Random(seed), 0, 2 + seed % 2
+    now = (SECOND, THIRD)[seed % 2]
+    rehearsal.after(number)
     while kills < KILLS:
-        lake, mark, before = rehearsal.copy(rehearsal.after(1)), rehearsal.mark(), kills
+        lake, mark = rehearsal.copy(rehearsal.after(number - 1)), rehearsal.mark()
+        before = kills
         with ExitStack() as commands:  # left open to the end: what a killed driver leaves behind may live on
-            while kills < KILLS and last_round(lake) < 2:
-                command = commands.enter_context(rehearsal.run(lake))
-                command.wait_for("^round 2: plan|^round 2 is sealed")
+            while kills < KILLS and last_round(lake) < number:
+                command = commands.enter_context(rehearsal.run(lake, now))
+                command.wait_for(f"^round {number}: plan|^round {number} is sealed")
                 time.sleep(dice.uniform(0.0, dice.choice([0.5, 3.0, 6.0])))
                 if command.code is not None:
                     break
@@ -224,9 +234,9 @@ def test_killed_at_random_again_and_again_it_ends_as_if_undisturbed(rehearsal: R
                     assert command.ended() in (0, 5), command.text()
                 elif dice.random() < 0.5:
                     gone(command)
-            finish(rehearsal, lake)
+            finish(rehearsal, lake, number)
         asked_at_most(rehearsal.served.log(mark), kills - before)
-        equal(lake, rehearsal.after(2))
+        equal(lake, rehearsal.after(number))
         checked(lake)
 
 

@@ -132,6 +132,22 @@ def test_a_hop_knows_its_chain_and_wakes_its_host() -> None:
     assert book.judge(hop, moved("http://a.test/1"))[0] is Outcome.REDIRECT_LOOP
 
 
+def test_a_planned_target_is_a_hop_on_its_own_host_and_has_its_own_turn_on_another() -> None:
+    book = ledger("http://a.test/1", "http://a.test/2", "http://b.a.test/3", "http://a.test/4")
+    one = first(book)
+    book.fold(done(one, Outcome.REDIRECT, 302, next_url="http://a.test/4"), None)
+    four = first(book)
+    assert (four.url, four.hop, four.chain_id) == ("http://a.test/4", 1, one.chain_id)
+    assert book.fold(done(four), None) == []
+    two = first(book)
+    assert book.fold(done(two, Outcome.REDIRECT, 302, next_url="http://b.a.test/3"), None) == []
+    three = first(book, "b.a.test")
+    assert (three.url, three.hop) == ("http://b.a.test/3", 0)
+    assert three.chain_id not in (one.chain_id, two.chain_id)
+    book.fold(done(three), None)
+    assert book.next(book.queue("a.test", "a.test")) is None
+
+
 @pytest.mark.parametrize(
     "known",
     [Known(state="FETCHED", due=False), Known(state="FETCHED", due=True, etag='"e"', depth=9)],
