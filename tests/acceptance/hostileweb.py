@@ -60,6 +60,7 @@ def canaries(port: int) -> Iterator[Canary]:
             (socket.AF_INET6, "::1"),
         ]:
             listener = stack.enter_context(socket.socket(family))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((address, port))
             listener.listen()
             listener.settimeout(0.2)
@@ -102,6 +103,22 @@ def hostile() -> Iterator[RawServer]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+@contextmanager
+def besieged() -> Iterator[tuple[RawServer, Canary]]:
+    """Hostile servers at a port that is free on the canaries' addresses too."""
+    for attempt in range(20):
+        with ExitStack() as stack:
+            server = stack.enter_context(hostile())
+            try:
+                canary = stack.enter_context(canaries(server.port))
+            except OSError:  # somebody has this port at another address: draw again
+                if attempt == 19:
+                    raise
+                continue
+            yield server, canary
+            return
 
 
 def _publish(server: RawServer) -> None:

@@ -100,7 +100,7 @@ def test_a_fetched_page_tells_from_where_it_was_found_to_when_it_is_due(told: To
     asked = chapter(story, "Asked")
     assert "→ 200 OK" in asked
     assert "→ 304 NOT_MODIFIED" in asked
-    gap, ms = r"gap [\d,]+ ms \((?:none|floor)\)", r"[\d.]+ ms"
+    gap, ms = r"gap [\d,]+ ms \((?:none|floor|factor)\)", r"[\d.]+ ms"
     phases = f"{gap}; dns {ms}, connect {ms}, first byte {ms}, in all {ms}"
     assert 2 == len(re.findall(phases, asked))
     assert 1 == asked.count("conditional; 0 bytes from 127.0.0.1")

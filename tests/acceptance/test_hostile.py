@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.acceptance.hostileweb import ALLOWED, HEALTHY, PAGES, Canary, canaries, hostile
+from tests.acceptance.hostileweb import ALLOWED, HEALTHY, PAGES, Canary, besieged
 from tests.acceptance.processes import Command, crawl, done
 from tests.acceptance.wiles import WILES, inwards
 from tests.crawl.rawserver import RawServer
@@ -82,7 +82,7 @@ def watched(command: Command, peaks: dict[int, int]) -> None:
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     root = tmp_path_factory.mktemp("hostile") / "lake"
-    with hostile() as server, canaries(server.port) as canary:
+    with besieged() as (server, canary):
         done("init", str(root))
         (root / "crawl.toml").write_text(settings(), encoding="utf-8")
         names = [*HEALTHY, *(f"{name}.test" for name in (*WILES, *inwards(server.port)))]
