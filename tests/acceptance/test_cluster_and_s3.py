@@ -126,7 +126,7 @@ def test_s3_that_fails_in_mid_round_is_told_and_the_round_goes_on_later(
         proxy.failing(s3_endpoint) as switch,
         rehearsal.run(s3_copy, environ={"AWS_ENDPOINT_URL": switch.endpoint}) as command,
     ):
-        rehearsal.wait_for_pages(mark, 40)
+        rehearsal.wait_for_pages(mark, 15)
         switch.fail(refuse=how == "refuses")
         code = command.ended(120)
         said = command.text()
