@@ -76,9 +76,15 @@ class Transport:
         *,
         budget: int = policy.Fetching().in_flight_bytes,
         ca_file: str | None = None,
+        permit: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`budget`: bytes in flight of large bodies. `ca_file`: certificates to trust; None: the system's."""
+        """`budget`: bytes in flight of large bodies. `ca_file`: certificates to trust; None: the system's.
+
+        `permit`: asked once more when a connection stands, right before the request goes out: a process that
+        was stopped in between may have lost the right to send it (answered with the reason `DROPPED`).
+        """
         self.guard = guard
+        self.permit = permit
         self.limits = limits
         self._agent = agent
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
@@ -275,6 +281,9 @@ class _Transfer:
             self._resent = True  # the kept connection was dead: asking again is not libcurl's to decide
             return int(pycurl.PREREQFUNC_ABORT)
         self._peer = peer
+        if not self._owner.permit():
+            self.incoming.stop = DROPPED
+            return int(pycurl.PREREQFUNC_ABORT)
         if not self._owner.guard.permits_port(peer, port):
             self._denied = f"{peer} port {port}"
             return int(pycurl.PREREQFUNC_ABORT)

@@ -151,7 +151,7 @@ async def _visit(
     guard = Guard(settings.egress)
     budget = settings.fetching.in_flight_bytes
     async with (
-        Transport(guard, settings.limits, settings.agent, budget=budget) as transport,
+        Transport(guard, settings.limits, settings.agent, budget=budget, permit=lease.permit) as transport,
         Resolver(settings.dns) as resolver,
     ):
         return await fetch.visit(

@@ -237,6 +237,18 @@ def test_a_forbidden_address_is_refused_before_a_connection_is_made() -> None:
     talk({"/": response(200)}, check, egress=policy.Egress())
 
 
+def test_a_right_that_lapsed_while_connecting_sends_nothing() -> None:
+    rights = [False, True]
+
+    async def check(transport: Transport, server: RawServer) -> None:
+        answer = await transport.get(ask(server, "/"))
+        assert (answer.outcome, answer.reason) == (Outcome.RESET, "dropped")
+        assert server.seen == []
+        assert (await transport.get(ask(server, "/"))).outcome is Outcome.OK
+
+    talk({"/": response(200)}, check, permit=lambda: rights.pop(0))
+
+
 def test_a_kept_connection_is_judged_again() -> None:
     async def check(transport: Transport, server: RawServer) -> None:
         assert (await transport.get(ask(server, "/"))).outcome is Outcome.OK
