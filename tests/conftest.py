@@ -12,6 +12,11 @@ from tests import s3
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def cases_folder() -> Path:
+    """Where outside cases are, if they are there."""
+    return Path(os.environ.get("CRAWL_CASES") or ROOT.parent / "shared" / "cases")
+
+
 @pytest.fixture(scope="session")
 def repo_root() -> Path:
     """The folder that holds `crawl`, `lake`, `cycles` and `tests`."""
@@ -24,7 +29,7 @@ def cases() -> Path:
 
     They are other people's data and not part of this repository: without them the test is skipped.
     """
-    folder = Path(os.environ.get("CRAWL_CASES") or ROOT.parent / "shared" / "cases")
+    folder = cases_folder()
     if not folder.is_dir():
         pytest.skip(f"no outside cases in {folder}: set CRAWL_CASES to the folder that holds them")
     return folder
