@@ -31,7 +31,7 @@ from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from crawl.errors import UrlError
 from crawl.policy import Identity
-from crawl.queryencoding import encode_query
+from crawl.queryencoding import concerns, encode_query
 
 __all__ = [
     "MAX_CHARS",
@@ -71,7 +71,7 @@ def canonical(text: str, base: str | None = None, encoding: str = "utf-8") -> Ur
     query (WHATWG URL, query state). Raises UrlError with one of the reasons
     url_invalid (no URL, or no host), url_scheme (neither http nor https), url_too_long (over `MAX_CHARS`).
     """
-    if not text.isascii():
+    if concerns(text, encoding):
         text = _scalar(text)
         if base is None or base.startswith("http"):  # the query encoding rules special schemes only
             text = encode_query(text, encoding)

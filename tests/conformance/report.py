@@ -8,9 +8,9 @@ A test module has one test per file of cases:
         scores.run(cases, "url/normalize.jsonl", check, EXCEPTIONS, through="crawl.url.key_form")
 
 `check(row)` gives None where the row is met, `Apart(reason)` where it asks for something that this crawler
-does not do at all, and otherwise a text that says what came out instead. Raising counts as not met. A row that is not
-met and is no exception fails the test, and so does an exception that is met by now: the document never
-claims more or less than what holds.
+does not do at all, and otherwise a text that says what came out instead. Raising counts as not met. A row
+that is not met and is no exception fails the test, and so does an exception that is met by now: the document
+never claims more or less than what holds.
 
 Each run of a file leaves its score in `.conformance/`; when every file of cases has one, the document is
 written anew. The rows themselves are other people's data and stay where they are: only their ids are named.

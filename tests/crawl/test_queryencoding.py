@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from crawl.queryencoding import encode_query
+from crawl.queryencoding import concerns, encode_query
 from crawl.url import canonical
 
 
@@ -67,3 +67,10 @@ def test_a_query_ends_up_in_ascii_and_encoding_it_again_changes_nothing(query: s
     once = encode_query(f"/?é{query}", label)
     assert once.isascii()
     assert once == encode_query(once, label)
+
+
+def test_controls_that_shift_a_japanese_decoder_are_not_passed_on() -> None:
+    assert encode_query("?a=\x1b$B", "iso-2022-jp") == "?a=%26%2365533%3B$B"
+    assert concerns("?a=\x1b", "iso-2022-jp")
+    assert not concerns("?a=\x1b", "utf-8")
+    assert not concerns("?a=b", "iso-2022-jp")

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -27,147 +23,8 @@ from crawl.url import (
 )
 
 
-def rows(cases: Path, name: str) -> list[dict[str, Any]]:
-    with (cases / "url" / name).open(encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def or_reason(text: str, base: str | None = None) -> str:
-    """The canonical URL, or the reason why there is none."""
-    try:
-        return canonical(text, base)
-    except UrlError as error:
-        return error.reason
-
-
 def key(text: str) -> str:
     return key_form(canonical(text))
-
-
-def is_web(href: str) -> bool:
-    return href.startswith(("http://", "https://"))
-
-
-# --- outside rows ---
-
-
-def test_the_web_platform_tests_give_their_serialisation_without_fragment(cases: Path) -> None:
-    for row in rows(cases, "wpt_urltestdata.jsonl"):
-        got = or_reason(row["input"], row["base"])
-        if "expected" not in row:
-            assert got == "url_invalid", row
-        elif is_web(row["expected"]):
-            assert got == row["expected"].partition("#")[0], row
-        else:
-            assert got == "url_scheme", row
-
-
-def test_peers_rows_at_whatwg_level_are_met(cases: Path) -> None:
-    for row in rows(cases, "normalize.jsonl"):
-        if row["level"] != "whatwg":
-            continue
-        got = or_reason(row["input"])
-        if "expected" not in row:
-            assert got.startswith("url_"), row
-        elif is_web(row["expected"]):
-            assert got == row["expected"].partition("#")[0], row
-        else:
-            assert got == "url_scheme", row
-
-
-def test_links_resolve_as_the_standard_says(cases: Path) -> None:
-    for row in rows(cases, "resolve.jsonl"):
-        if row["level"] not in ("whatwg", "whatwg-equal", "rfc3986"):
-            continue
-        expected = row.get("expected", "")
-        if "expected" not in row:
-            assert or_reason(row["input"], row["base"]).startswith("url_"), row
-        elif row["level"] == "whatwg" and is_web(expected):
-            assert or_reason(row["input"], row["base"]) == expected.partition("#")[0], row
-        elif is_web(expected):
-            assert key_form(canonical(row["input"], row["base"])) == key(expected), row
-
-
-#: rows whose expected text is no URL of ours
-NOT_WEB = ("file:", "ftp:", "lolscheme:")
-
-
-def test_spellings_equal_by_rfc_3986_share_a_key(cases: Path) -> None:
-    for row in rows(cases, "normalize.jsonl"):
-        if row["level"] not in ("whatwg-equal", "rfc3986") or row["input"].startswith(NOT_WEB):
-            continue
-        assert key(row["input"]) == key(row["expected"]), row
-
-
-#: rows that want more than we document, by the reason
-POLICY_EXCEPTIONS = {
-    "http://www.example.com/do?c=3&b=5&b=2&a=50": "parameters of one name keep their order",
-    "http://root/toto/?b=4&a=1&c=3&b=2&a=5": "likewise",
-    "http://example.com/?%26=%26&%26": "likewise",
-    "http://example.com/?%3d=%3d&%3d": "likewise",
-    "http://test.org/?aftr_source=0": "of one site; not in the lists we draw on",
-}
-#: session parameters are the operator's word (off by default); the names in those rows
-SESSION = Identity(session=("phpsessid", "sid", "aspsessionid*", "cfid", "cftoken", "jsessionid"))
-
-
-def test_lossy_steps_we_document_merge_what_peers_merge(cases: Path) -> None:
-    documented = {"sort_query", "drop_session_tracking", "drop_fragment"}
-    for row in rows(cases, "normalize.jsonl"):
-        if row["level"] != "policy" or not set(row["needs"]) <= documented:
-            continue
-        if row["input"] in POLICY_EXCEPTIONS or not is_web(row["input"]):
-            continue
-        if not is_web(or_reason(row["input"])):
-            continue
-        assert key_form(canonical(row["input"]), SESSION) == key_form(canonical(row["expected"]), SESSION), (
-            row
-        )
-
-
-def test_equivalent_urls_share_a_key_and_different_ones_do_not(cases: Path) -> None:
-    for row in rows(cases, "equivalence.jsonl"):
-        if row["level"] == "policy":
-            continue
-        same = key(row["input"]) == key(row.get("same_as") or row["different_from"])
-        assert same == ("same_as" in row), row
-
-
-def test_every_outside_url_is_a_fixed_point_of_both_forms(cases: Path) -> None:
-    for name in ("normalize.jsonl", "wpt_urltestdata.jsonl", "resolve.jsonl", "peer_only.jsonl"):
-        for row in rows(cases, name):
-            got = or_reason(row["input"], row.get("base"))
-            if is_web(got):
-                assert canonical(got) == got, row
-                assert key_form(key_form(got)) == key_form(got), row
-
-
-def test_query_bytes_follow_the_document_encoding(cases: Path) -> None:
-    for row in rows(cases, "wpt_percent_encoding.jsonl"):
-        if row["encoding"] == "iso-2022-jp":
-            continue  # U+000E and ESC in ISO-2022-JP: an attack on decoders of form data, not met in links
-        got = canonical("http://a.test/?x" + row["input"] + "x", encoding=row["encoding"])
-        assert got == "http://a.test/?x" + row["expected"] + "x", row
-
-
-def test_international_names_become_ascii(cases: Path) -> None:
-    for row in rows(cases, "wpt_toascii.jsonl"):
-        got = or_reason(f"http://{row['input']}/x")
-        assert got == ("url_invalid" if row["expected"] is None else f"http://{row['expected']}/x"), row
-
-
-def test_registrable_domains_follow_the_public_suffix_list(cases: Path) -> None:
-    for row in rows(cases, "registrable_domain.jsonl"):
-        name = row.get("host")
-        if name is None or row.get("registrable_domain") is None:
-            continue
-        assert domain(name) == row["registrable_domain"].lower(), row
-
-
-def test_a_public_suffix_is_its_own_domain(cases: Path) -> None:
-    for row in rows(cases, "registrable_domain.jsonl"):
-        if row.get("host") and row.get("registrable_domain") is None:
-            assert domain(row["host"]) != "", row
 
 
 # --- canonical ---
