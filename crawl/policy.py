@@ -200,6 +200,7 @@ class Identity:
     strip_slash: tuple[str, ...] = ()  # origins for which /a/ and /a are one
     strip_www: tuple[str, ...] = ()  # domains for which www.x and x are one
     session: tuple[str, ...] = ()  # session parameters, as `name` or `host:name`
+    accept_suffixes: tuple[str, ...] = ()  # SHA-256 of other Public Suffix Lists that may be used with a lake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

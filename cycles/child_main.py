@@ -30,8 +30,7 @@ from crawl.errors import LakeError
 from crawl.keys import Keyer
 from crawl.policy import Settings
 from crawl.stages import parse
-from cycles import frames
-from lake import identity
+from cycles import frames, safety
 from lake.store import connect
 
 __all__ = ["OUT_OF_MEMORY", "main"]
@@ -46,7 +45,7 @@ def main() -> None:
     root, pickled = frames.receive(source)
     settings: Settings = pickle.loads(pickled)
     try:
-        keyer = Keyer(identity.load(connect(root)).secret, settings.identity)
+        keyer = safety.keyer(connect(root), settings.identity)
     except LakeError as error:
         frames.send(out, ("failed", str(error)))
         return

@@ -23,18 +23,18 @@ from crawl import journal as codec
 from crawl.dns import Resolver
 from crawl.egress import Guard
 from crawl.errors import FenceLost
-from crawl.keys import Keyer
 from crawl.politeness import HostState
 from crawl.records import Fetch, Planned, Skip
 from crawl.robots import RobotsCopy
 from crawl.stages import fetch
 from crawl.transport import Transport
 from cycles import claim as claims
+from cycles import safety
 from cycles.clock import utcnow
 from cycles.context import Context
 from cycles.holder import Lock
 from cycles.holds import Holds
-from lake import files, identity, journal, runs
+from lake import files, journal, runs
 from lake.snapshot import Snapshot
 
 __all__ = ["fetch_group"]
@@ -147,7 +147,7 @@ async def _visit(
     announce: Announce,
 ) -> fetch.Visited:
     settings = context.settings
-    keyer = Keyer(identity.load(context.work.store).secret, settings.identity)
+    keyer = safety.keyer(context.work.store, settings.identity)
     guard = Guard(settings.egress)
     budget = settings.fetching.in_flight_bytes
     async with (

@@ -18,6 +18,7 @@ from cycles.clock import utcnow
 from cycles.config import from_json, policy_version, to_json
 from cycles.context import Context
 from cycles.options import RunOptions
+from cycles.safety import forward
 from cycles.workspace import Workspace
 from lake import snapshot
 from lake.store import Store
@@ -56,14 +57,15 @@ def open_round(
 ) -> Opened:
     """The open round's context and its `open.json`; opens the next round when there is none.
 
-    Raises UsageError when a planning time lies before that of the last round.
+    Raises UsageError when a planning time lies before that of the last round, SafetyStop when it lies far
+    ahead.
     """
     number = _next(store)
     work = Workspace(store.root, number)
     pinned = work.read("open.json")
     if pinned is None:
         now = options.now or utcnow()
-        _not_backwards(store, now)
+        _sound_time(store, now)
         window = options.window or settings.round.window
         pinned = work.once(
             {
@@ -97,7 +99,7 @@ def preview(store: Store, settings: Settings, options: RunOptions, *, groups: in
     if pinned is not None:
         return _context(store, pinned, fence=0, token=""), True
     now = options.now or utcnow()
-    _not_backwards(store, now)
+    _sound_time(store, now)
     window = options.window or settings.round.window
     context = Context(
         root=store.root,
@@ -136,8 +138,9 @@ def _merges(store: Store, settings: Settings, options: RunOptions, number: int) 
     return options.until_idle or number - merged_through(store) >= settings.round.merge_every
 
 
-def _not_backwards(store: Store, now: datetime) -> None:
+def _sound_time(store: Store, now: datetime) -> None:
     row = snapshot.newest(store)
+    forward(now, row["now"] if row is not None else None, utcnow())
     if row is not None and now < row["now"]:
         raise UsageError(
             f"planning time {now.isoformat()} lies before that of round {row['round']}, "

@@ -21,15 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from crawl import markup, visits
-from crawl.keys import Keyer
 from crawl.linkrows import LinkRows
 from crawl.outcomes import Outcome
 from crawl.records import Fetch, Skip
 from crawl.rejects import Rejects
-from cycles import child
+from cycles import child, safety
 from cycles.claim import Part
 from cycles.context import Context
-from lake import files, identity, journal
+from lake import files, journal
 from lake.entries import FileEntry
 
 __all__ = ["BODY_INDEX", "ParsedFiles", "parse_parts"]
@@ -110,7 +109,7 @@ class _Task:
     def __init__(self, context: Context, parser: child.ParseChild, stack: ExitStack) -> None:
         self._context = context
         self._store = context.work.store
-        self._keyer = Keyer(identity.load(self._store).secret, context.settings.identity)
+        self._keyer = safety.keyer(self._store, context.settings.identity)
         self._parser = parser
         self._stack = stack  # holds the open fetches file, which an error abandons
         self._name = secrets.token_hex(6)

@@ -28,8 +28,9 @@ from crawl.politeness import HostState
 from crawl.schema import HOSTS, ROBOTS, SEEN
 from crawl.stages.plan import DUE, Plan, select
 from crawl.url import canonical, split_many
+from cycles import safety
 from cycles.context import Context
-from lake import files, identity, ranges, runs, sql
+from lake import files, ranges, runs, sql
 from lake.entries import FileEntry
 from lake.snapshot import Snapshot
 from lake.store import Store
@@ -93,7 +94,7 @@ def told(proposal: Proposal) -> dict[str, Any]:
 def propose(context: Context) -> Proposal:
     """Work out the round's plan; reads only. Raises LakeError."""
     store, snapshot = context.work.store, _snapshot(context)
-    keyer = Keyer(identity.load(store).secret, context.settings.identity)
+    keyer = safety.keyer(store, context.settings.identity)
     with sql.connect(store, snapshot, context.now) as reader:
         due = [reader.due(), reader.query("due-again", policy_version=context.policy_version)]
         paused = reader.query("due-held").select(["host", "count", "score"])

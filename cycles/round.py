@@ -107,6 +107,7 @@ def _one(root: str, options: RunOptions, cluster: LazyCluster, progress: Progres
             rounds.roll_forward(store, sealed)
             counts = _counts(sealed)
             return Done(round=sealed.round, planned=int(counts["planned"]), idle=False, counts=counts)
+        lake.keyer()  # raises SafetyStop where keys would come out otherwise than those in the lake
         context, pinned = opening.open_round(
             store,
             settings,

@@ -19,7 +19,7 @@ from crawl.egress import Guard
 from crawl.errors import UsageError
 from crawl.keys import Keyer
 from crawl.policy import Settings
-from cycles import config
+from cycles import config, safety
 from cycles.workspace import WORK, store_at
 from lake import identity, tables
 from lake.store import Store
@@ -44,7 +44,7 @@ class Lake:
 
     def keyer(self) -> Keyer:
         """Makes keys with the lake's secret, read for this one use."""
-        return Keyer(identity.load(self.store).secret, self.settings.identity)
+        return safety.keyer(self.store, self.settings.identity)
 
 
 def open_lake(root: str, environ: Mapping[str, str] | None = None) -> Lake:

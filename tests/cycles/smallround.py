@@ -13,7 +13,7 @@ import pyarrow as pa
 from crawl.keys import Keyer
 from crawl.policy import Egress, Politeness, Settings
 from crawl.schema import LINKS, SEEDS, VISITS
-from crawl.url import canonical, split_many
+from crawl.url import canonical, psl_hash, split_many
 from cycles import merge_task, plan_task
 from cycles.context import Context
 from lake import delta, files, identity, runs, snapshot
@@ -181,5 +181,5 @@ class Lake:
 
 def new(root: object) -> Lake:
     store = lakes.new(root)
-    identity.create(store, "psl", 1, SECRET)
+    identity.create(store, psl_hash(), 1, SECRET)
     return Lake(store)

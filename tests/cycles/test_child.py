@@ -17,6 +17,7 @@ from crawl.errors import ClusterError, LakeError
 from crawl.keys import Keyer
 from crawl.policy import Parsing, Settings
 from crawl.records import Fetch
+from crawl.url import psl_hash
 from cycles import child
 from cycles.child import ParseChild, lent, page
 from lake import identity
@@ -30,7 +31,7 @@ EXPENSIVE = b"<div>" * 60_000
 
 @pytest.fixture
 def root(tmp_path: Path) -> str:
-    identity.create(connect(str(tmp_path)), "psl", 1, SECRET)
+    identity.create(connect(str(tmp_path)), psl_hash(), 1, SECRET)
     return str(tmp_path)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from crawl import journal
 from crawl.keys import Keyer
+from crawl.url import psl_hash
 from cycles import dedup_task
 from cycles.child import ParseChild
 from cycles.context import Context
@@ -27,7 +28,7 @@ KEYER = Keyer(SECRET)
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
     store = connect(str(tmp_path))
-    identity.create(store, "psl", 1, SECRET)
+    identity.create(store, psl_hash(), 1, SECRET)
     create_all(store)
     return Context(
         root=str(tmp_path),

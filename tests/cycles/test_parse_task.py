@@ -14,6 +14,7 @@ from crawl import rejects
 from crawl.keys import Keyer
 from crawl.policy import Fetching, Parsing, Scope, Settings
 from crawl.records import Fetch, Skip
+from crawl.url import psl_hash
 from cycles import parse_task
 from cycles.child import ParseChild
 from cycles.claim import Part
@@ -85,7 +86,7 @@ RECORDS: list[tuple[Fetch | Skip, bytes | None]] = [
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    identity.create(connect(str(tmp_path)), "psl", 1, SECRET)
+    identity.create(connect(str(tmp_path)), psl_hash(), 1, SECRET)
     return Context(
         root=str(tmp_path),
         round=3,
