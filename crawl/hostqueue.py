@@ -2,7 +2,8 @@
 
 First robots.txt requests (they decide about the rest), then hops of redirects and second tries, then the
 plan. What always holds: nothing is dropped silently; the caller's `wanted` decides what need not be asked
-any more. It keeps no time of its own: when the host may be asked is `state.next_allowed_at`.
+any more; a host whose circuit is open gets one request a round (its canary), and goes on if that succeeds. It
+keeps no time of its own: when the host may be asked is `state.next_allowed_at`.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class HostQueue:
     #: connects that failed: which of its addresses comes next
     faults: int = 0
     last_end: datetime | None = None
+    #: the circuit was open, and this round's canary failed: the host is left alone until the next round
+    shut: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.robots or self.hops or self.planned)
@@ -98,6 +101,7 @@ class HostQueue:
         duration = record.finished_at - record.started_at
         state = self.state
         if fault:
+            was_open = state.circuit != "closed"
             self.state = after(
                 state,
                 finished_at=record.finished_at,
@@ -109,6 +113,7 @@ class HostQueue:
                 public=public,
                 unit=unit,
             )
+            self.shut = was_open and self.state.circuit != "closed"
         else:
             wait, rule = gap(state, duration, policy, public=public)
             allowed = record.finished_at + wait

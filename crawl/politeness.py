@@ -4,8 +4,13 @@ The gap after a request is max(floor, Crawl-delay, factor x its duration), count
 Retry-After come on top. The figures are `policy.Politeness`; to public addresses the floor is never below
 `policy.PUBLIC_FLOOR`.
 
+Answers 429 and 503 say that the rate itself was too high, so they do more than a fault: they halve it, and
+each success afterwards gives a tenth of the ordinary rate back (additive increase, multiplicative decrease:
+Chiu and Jain 1989 show that of the simple rules only this one settles where the server's limit is). From
+whatever rate, ten successes in a row lead back to the ordinary one.
+
 What always holds: `after(...).next_allowed_at >= finished_at + gap(...)`; Crawl-delay is kept in full,
-however long.
+however long; no fault of a host ever shortens the gap to it.
 What it does not do: it waits for nothing and reads no clock; whoever asks a host takes turns (the agenda of a
 fetch).
 """
@@ -22,13 +27,27 @@ from typing import Any, Final
 from crawl.outcomes import TABLE, Outcome
 from crawl.policy import PUBLIC_FLOOR, Politeness
 
-__all__ = ["HOST_FAULTS", "HostState", "after", "circuit_at", "gap", "retry_after"]
+__all__ = [
+    "HOST_FAULTS",
+    "PUSHED_BACK",
+    "RECOVERY",
+    "HostState",
+    "after",
+    "circuit_at",
+    "gap",
+    "retry_after",
+]
 
 #: outcomes that say the host is down or overloaded: they count towards its back-off and its circuit
 HOST_FAULTS: Final = frozenset(o for o, rule in TABLE.items() if rule.against == "host" and rule.asked) | {
     Outcome.TIMEOUT,
     Outcome.SERVER_ERROR,
 }
+#: outcomes that say we ask too often: they halve the rate
+PUSHED_BACK: Final = frozenset({Outcome.RATE_LIMITED, Outcome.UNAVAILABLE})
+
+#: share of the ordinary rate that each success gives back to a host that pushed us back
+RECOVERY: Final = 0.1
 
 #: share of the newest duration in the moving average: about the last ten requests count
 _EMA_SHARE: Final = 0.2
@@ -69,6 +88,7 @@ class HostState:
     render_confidence: float | None = None
     render_samples: int = 0
     politeness_group: str | None = None
+    slowed_ms: float | None = None
     #: no column: which rule made `delay_ms`; of a row read back, as far as the row tells
     gap_rule: str = "none"
 
@@ -102,6 +122,8 @@ def _rule_of(state: HostState) -> str:
         return "none"
     if state.backoff_until is not None and state.backoff_until >= state.next_allowed_at:
         return "backoff"
+    if state.slowed_ms == state.delay_ms:
+        return "slowed"
     return "crawl_delay" if state.robots_delay_ms == state.delay_ms else "factor"
 
 
@@ -133,6 +155,8 @@ def _gap(
         factor = min(state.delay_ms * _MS, policy.factor_cap)
     if factor > wait:
         wait, rule = factor, "factor"
+    if state.slowed_ms is not None and (slowed := state.slowed_ms * _MS) > wait:
+        wait, rule = slowed, "slowed"
     if state.robots_delay_ms is not None and (crawl_delay := state.robots_delay_ms * _MS) >= wait:
         wait, rule = crawl_delay, "crawl_delay"
     return wait, rule
@@ -158,21 +182,25 @@ def after(
     `unit` in [0, 1) is chance: it lengthens a back-off by up to a quarter, so that hosts behind one fault
     part ways. A fault of the host doubles its back-off (base x 2^n, n errors in a row, to `backoff_max`) and
     opens the circuit at `circuit_after`; any answer closes it. Retry-After on 429 and 5xx is kept up to
-    `retry_after_max`.
+    `retry_after_max`. The gap after a fault is never shorter than the one before it.
     """
     ema = state.latency_ema_ms
     if status is not None or outcome is Outcome.TIMEOUT:
         ema = _average(ema, duration / _MS)
+    fault = outcome in HOST_FAULTS
+    state = replace(state, slowed_ms=_slowed(state, ema, duration, outcome, policy, public))
     wait, rule = _gap(state, ema, duration, policy, public)
     errors, until, circuit = 0, None, "closed"
-    if outcome in HOST_FAULTS:
+    if fault:
         errors = state.consecutive_errors + 1
+        circuit = "open" if errors >= policy.circuit_after else "closed"
         backoff = _backoff(errors, policy, unit)
         asked = _asked_to_wait(status, retry_after_ms, policy)
         until = finished_at + max(backoff, asked)
-        if max(backoff, asked) > wait:
+        if max(backoff, asked) >= wait:
             wait, rule = (asked, "retry_after") if asked >= backoff else (backoff, "backoff")
-        circuit = "open" if errors >= policy.circuit_after else "closed"
+        if state.next_allowed_at is not None and (before := state.delay_ms * _MS) > wait:
+            wait, rule = before, state.gap_rule
     return replace(
         state,
         next_allowed_at=finished_at + wait,
@@ -183,6 +211,39 @@ def after(
         consecutive_errors=errors,
         circuit=circuit,
     )
+
+
+def _slowed(
+    state: HostState,
+    ema: float | None,
+    duration: timedelta,
+    outcome: Outcome,
+    policy: Politeness,
+    public: bool,
+) -> float | None:
+    """The least gap (ms) that being pushed back leaves behind after this request; None for none.
+
+    Pushed back: twice the gap so far. A success shortens it. Another fault leaves it as it is.
+    """
+    slowed = state.slowed_ms
+    pushed = outcome in PUSHED_BACK
+    if not pushed and (slowed is None or outcome in HOST_FAULTS):
+        return slowed
+    ordinary, _ = _gap(replace(state, slowed_ms=None), ema, duration, policy, public)
+    if pushed:
+        # what a back-off made long is no rate at which the host was asked
+        before = state.delay_ms if state.gap_rule in _PACES else 0.0
+        doubled = 2 * max(ordinary / _MS, before, slowed or 0.0, policy.backoff_base / _MS / 2)
+        return min(doubled, max(policy.backoff_max / _MS, before))
+    # a host that may be asked without any gap needs some figure to come back to
+    usual = max(ordinary, policy.backoff_base * RECOVERY) / _MS
+    assert slowed is not None
+    left = 1 / (1 / slowed + RECOVERY / usual) if slowed > 0 and usual > 0 else 0.0
+    return round(left, 3) if left > usual else None  # microseconds, as gaps are kept
+
+
+#: rules that set a pace, where others hold a host off for once
+_PACES: Final = frozenset({"floor", "crawl_delay", "factor", "slowed"})
 
 
 def _average(before: float | None, newest: float) -> float:

@@ -146,7 +146,7 @@ final_url_key       int?    last URL of the chain as far as known here
 started_at          time    real time, request dispatched
 finished_at         time    real time, last byte or failure
 required_gap_ms     float   gap in force since the end of the host's previous request; 0 for the first known
-gap_rule            text    none, floor, crawl_delay, factor, backoff or retry_after
+gap_rule            text    none, floor, crawl_delay, factor, slowed, backoff or retry_after
 address             text?   peer of the connection used
 dns_ms              float?  time to resolve
 dns_cached          bool?   answered from memory
@@ -275,6 +275,7 @@ render_tier           text?   render lane; null where not judged
 render_confidence     float?  its confidence; null where not judged
 render_samples        int     pages judged for it
 politeness_group      text?   operator's group; null for its own clock
+slowed_ms             float?  least gap since an answer 429 or 503, shorter after each success; null in good times
 round                 int     round that wrote this row; the newest wins
 """)
 

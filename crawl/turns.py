@@ -126,7 +126,7 @@ class Turns:
         """Puts a host with work on the agenda, unless it may not be asked before the deadline."""
         if queue and queue not in self._agenda:
             at = self.due(queue)
-            if at < self._deadline:
+            if at < self._deadline and not queue.shut:
                 self._agenda.put(queue, at)
             else:
                 state = queue.state

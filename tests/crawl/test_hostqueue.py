@@ -109,6 +109,20 @@ def test_a_fault_that_says_nothing_about_the_host_costs_one_gap_only() -> None:
     assert (host.state.consecutive_errors, host.faults) == (1, 1)
 
 
+def test_an_open_circuit_gets_one_canary_a_round_and_closes_if_it_succeeds() -> None:
+    host = queue()
+    for _ in range(3):
+        host.settle(ended("REFUSED", None), POLITE, public=False, unit=0.0, fault=True)
+    assert (host.state.circuit, host.shut) == ("open", False)
+    host.settle(ended("RESET", None), POLITE, public=False, unit=0.0, fault=False)
+    assert not host.shut  # a kept connection that had died is no canary
+    recovered = HostQueue(host.state)
+    recovered.settle(ended(), POLITE, public=False, unit=0.0, fault=True)
+    assert (recovered.state.circuit, recovered.shut) == ("closed", False)
+    host.settle(ended("REFUSED", None), POLITE, public=False, unit=0.0, fault=True)
+    assert (host.state.circuit, host.shut) == ("open", True)
+
+
 def test_a_crawl_delay_learnt_after_the_last_request_counts_from_its_end() -> None:
     host = queue()
     host.settle(ended(kind="robots"), POLITE, public=False, unit=0.0, fault=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -161,6 +159,65 @@ def test_chance_only_lengthens_a_back_off() -> None:
     assert 2_000 == least < most < 2_500
 
 
+def paces(state: HostState, count: int, took: float = 0.05) -> list[float]:
+    """Gaps in seconds after so many successes."""
+    found = []
+    for _ in range(count):
+        state = asked(state, took=took)
+        found.append(round(state.delay_ms / 1_000, 2))
+    return found
+
+
+def test_an_answer_429_halves_the_rate_and_each_success_gives_a_tenth_of_the_ordinary_one_back() -> None:
+    state = asked(asked(new(), took=0.05), Outcome.RATE_LIMITED, took=0.05, status=429)
+    assert state.slowed_ms == 2_000.0
+    assert paces(state, 6) == [1.67, 1.43, 1.25, 1.11, 1.0, 1.0]
+
+
+def test_from_whatever_rate_ten_successes_lead_back_to_the_ordinary_one() -> None:
+    state = new()
+    for _ in range(9):
+        state = asked(state, Outcome.UNAVAILABLE, took=0.05, status=503)
+    assert state.slowed_ms == 512_000.0
+    gaps = paces(state, 11)
+    assert gaps[0] < 10 < gaps[0] + 0.3
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[-2:] == [1.0, 1.0]
+    assert asked(asked(state, Outcome.REFUSED, status=None), Outcome.NOT_FOUND, status=404).slowed_ms
+
+
+def test_a_host_that_may_be_asked_without_a_gap_slows_down_and_comes_back_too() -> None:
+    none = Politeness(min_delay=timedelta(0), factor=0.0)
+    state = asked(new(), Outcome.RATE_LIMITED, status=429, policy=none, public=False)
+    gaps = []
+    for _ in range(12):
+        state = asked(state, policy=none, public=False)
+        gaps.append(state.delay_ms)
+    assert gaps[0] == 500.0
+    assert gaps == sorted(gaps, reverse=True)
+    assert (gaps[-1], state.slowed_ms) == (0.0, None)
+
+
+def test_a_fault_never_brings_the_next_request_nearer() -> None:
+    slow = asked(new(), took=4.0)
+    assert (slow.delay_ms, slow.gap_rule) == (40_000.0, "factor")
+    pushed = asked(slow, Outcome.RATE_LIMITED, took=0.01, status=429)
+    assert (pushed.delay_ms, pushed.gap_rule) == (80_000.0, "slowed")
+    told = asked(new(), Outcome.UNAVAILABLE, status=503, retry_after_ms=300_000.0)
+    again = asked(told, Outcome.UNAVAILABLE, status=503)
+    assert (again.delay_ms, again.gap_rule) == (300_000.0, "retry_after")
+
+
+@given(st.lists(st.sampled_from(sorted(HOST_FAULTS)), min_size=1, max_size=8), st.floats(0, 30))
+@settings(max_examples=100)
+def test_until_a_success_the_gap_only_grows(faults: list[Outcome], took: float) -> None:
+    state, before = asked(new(), took=took), 0.0
+    for outcome in faults:
+        state = asked(state, outcome, took=0.01, status=None)
+        assert state.delay_ms >= before
+        before = state.delay_ms
+
+
 _EVENTS = st.tuples(st.sampled_from(list(Outcome)), st.floats(0, 100), st.none() | st.floats(0, 1e12))
 
 
@@ -197,23 +254,12 @@ def test_a_row_read_back_knows_which_rule_was_in_force() -> None:
         asked(new(), took=0.4),
         asked(replace(new(), robots_delay_ms=9_000.0)),
         asked(new(), Outcome.REFUSED, status=None),
+        asked(asked(new(), Outcome.RATE_LIMITED, status=429)),
     ):
         assert HostState.from_row(state.to_row(1)).gap_rule == state.gap_rule
 
 
 # --- Retry-After ---
-
-
-def test_retry_after_is_read_as_the_shared_rows_say(cases: Path) -> None:
-    with (cases / "http" / "retry_after.jsonl").open(encoding="utf-8") as file:
-        for line in file:
-            row = json.loads(line)
-            got = retry_after(row["header"], datetime.fromisoformat(row["now"]))
-            if row["delay_s"] == "cap":
-                assert got is not None
-                assert got > 86_400, row
-            else:
-                assert got == row["delay_s"], row
 
 
 @given(st.text(max_size=40))

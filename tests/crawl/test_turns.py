@@ -136,9 +136,11 @@ def test_hosts_that_would_start_after_the_window_are_told_with_their_reason() ->
     backing.state = replace(backing.state, gap_rule="backoff")
     opened = host("c", 1, 99)
     opened.state = replace(opened.state, gap_rule="backoff", circuit="open")
-    given, turns, _ = run([host("a", 1, 99), backing, opened, host("d", 1)])
+    shut = host("e", 1)
+    shut.state, shut.shut = replace(shut.state, circuit="open"), True
+    given, turns, _ = run([host("a", 1, 99), backing, opened, host("d", 1), shut])
     assert [name for name, _ in given] == ["d"]
-    assert turns.late == {"a": "window", "b": "backoff", "c": "circuit_open"}
+    assert turns.late == {"a": "window", "b": "backoff", "c": "circuit_open", "e": "circuit_open"}
 
 
 def test_the_closing_window_ends_the_run_though_hosts_have_work() -> None:
