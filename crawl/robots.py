@@ -8,30 +8,25 @@ What always holds: the longest matching rule decides, Allow on a tie; without on
 off.
 What it does not do: it requests nothing, and waits for nothing (Crawl-delay goes to crawl.politeness).
 
-Protego matches paths. It gets one group at a time, made clean by the reader here: agent lines cut to their
-product token, line ends and control characters normalised, unknown lines (which end no group, RFC 9309 2.2.4)
-left out. Reading the groups ourselves also keeps the line numbers, and makes a hostile file cost no more than
-its length.
-
 Choices where peers differ: common misspellings of Disallow and a missing colon are read as meant; an agent's
-group is the one of exactly its product token, not of a prefix; an agent line names one agent.
+group is the one of exactly its product token, not of a prefix; an agent line names one agent. How paths are
+compared: crawl.robotsmatch.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
-from protego import Protego
-
 from crawl.outcomes import Outcome
 from crawl.policy import Robots
-from crawl.robotsfile import TOKEN, Line, Reader, decode
+from crawl.robotsfile import TOKEN, Reader, decode
+from crawl.robotsmatch import Group, path_of
 
 __all__ = ["RobotsCopy", "Rules", "Verdict", "obtained", "parse", "robots_url"]
 
@@ -45,89 +40,45 @@ class Verdict:
     line: int | None = None
 
 
-class _Group:
-    """The rules that hold for one agent."""
-
-    __slots__ = ("_lines", "_protego", "_single")
-
-    def __init__(self, lines: Iterable[Line]) -> None:
-        unique = {(line.allow, line.path): line for line in reversed(list(lines)) if line.path}
-        # the longest first, Allow before Disallow: the order in which the deciding rule is looked for
-        self._lines = sorted(unique.values(), key=lambda x: (-len(x.path), not x.allow))
-        self._protego = _protego(self._lines)
-        self._single: dict[int, Protego] = {}
-
-    def verdict(self, url: str) -> Verdict:
-        allowed = bool(self._protego.can_fetch(url, "*"))
-        parts = url.split("/", 3)
-        path = "/" + parts[3] if len(parts) == 4 else "/"
-        for line in self._lines:
-            # escapes may be spelt in two ways; without any, a rule's plain beginning must stand in the path
-            if line.allow != allowed or ("%" not in path and not path.startswith(_plain(line.path))):
-                continue
-            if self._matches(line, url):
-                return Verdict(allowed, line.text(), line.number)
-        return Verdict(allowed)
-
-    def _matches(self, line: Line, url: str) -> bool:
-        """Asks Protego about one rule alone, as a Disallow."""
-        single = self._single.get(line.number)
-        if single is None:
-            single = self._single[line.number] = _protego([replace(line, allow=False)])
-        return not single.can_fetch(url, "*")
-
-
-def _plain(path: str) -> str:
-    """The beginning of a rule that can only match itself."""
-    match = _PLAIN.match(path)
-    return match[0] if match else ""
-
-
-_PLAIN: Final = re.compile(r"[A-Za-z0-9/._~-]*")
-
-
-def _protego(lines: Iterable[Line]) -> Protego:
-    return Protego.parse("\n".join(["User-agent: *", *(line.text() for line in lines)]))
-
-
 class Rules:
     """A robots.txt as read. Immutable in what it says; groups are compiled when first asked for."""
 
-    __slots__ = ("_agents", "_compiled", "_delays", "sitemaps")
+    __slots__ = ("_compiled", "_reader", "sitemaps")
 
-    def __init__(
-        self,
-        agents: Mapping[str, list[Line]],
-        delays: Mapping[str, float],
-        sitemaps: tuple[str, ...],
-    ) -> None:
-        self._agents = agents
-        self._delays = delays
-        self._compiled: dict[str | None, _Group] = {}
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._compiled: dict[str, Group] = {}
         #: absolute http(s) URLs of the Sitemap lines, each once
-        self.sitemaps = sitemaps
+        self.sitemaps = tuple(reader.sitemaps)
 
     def verdict(self, agent: str, url: str) -> Verdict:
-        """May `agent` (a product token, or a whole User-Agent header) ask for `url`?"""
+        """May `agent` (a product token, or a whole User-Agent header) ask for `url`? Any text has an answer."""
         name = self._group_of(agent)
-        if name is None:
+        path = path_of(url)
+        if name is None or path == _ROBOTS:
             return Verdict(True)
         group = self._compiled.get(name)
         if group is None:
-            group = self._compiled[name] = _Group(self._agents[name])
-        return group.verdict(url)
+            group = self._compiled[name] = Group(self._reader.rules(name))
+        line = group.deciding(path)
+        return Verdict(True) if line is None else Verdict(line.allow, line.text(), line.number)
 
     def crawl_delay(self, agent: str) -> float | None:
         """Seconds between requests that the agent's group asks for; None where it says nothing usable."""
         name = self._group_of(agent)
-        return None if name is None else self._delays.get(name)
+        return None if name is None else self._reader.delay(name)
 
     def _group_of(self, agent: str) -> str | None:
         """Name of the group that holds for an agent: its longest token that has one, else `*`."""
-        named: list[str] = [token for token in TOKEN.findall(agent.lower()) if token in self._agents]
+        agents = self._reader.agents
+        named: list[str] = [token for token in TOKEN.findall(agent.lower()) if token in agents]
         if named:
             return max(named, key=len)  # RFC 9309 2.2.1 has one token; a whole header may hold several
-        return "*" if "*" in self._agents else None
+        return "*" if "*" in agents else None
+
+
+#: RFC 9309 2.2.2: the file itself is always allowed
+_ROBOTS: Final = "/robots.txt"
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -136,7 +87,7 @@ class Rules:
 def parse(body: bytes, base: str | None = None, limit: int = Robots().bytes) -> Rules:
     """Reads a robots.txt: whatever it holds, without failing.
 
-    UTF-8 with replacement, a byte-order mark (or what is left of one) aside. A body over `limit` bytes is cut
+    UTF-8, other octets as escapes, a byte-order mark (or what is left of one) aside. A body over `limit` bytes is cut
     there, at the last line that is whole. `base`: the file's URL, for relative Sitemap lines.
     """
     return _read(decode(body, limit), base)
@@ -145,7 +96,7 @@ def parse(body: bytes, base: str | None = None, limit: int = Robots().bytes) -> 
 def _read(text: str, base: str | None) -> Rules:
     reader = Reader(base)
     reader.read(text)
-    return Rules(reader.agents, reader.delays, tuple(reader.sitemaps))
+    return Rules(reader)
 
 
 # --- the copy a lake keeps ----------------------------------------------------------------------------------

@@ -1,13 +1,8 @@
-"""robots.txt: against outside rows, and the copy a lake keeps."""
+"""robots.txt: verdicts, and the copy a lake keeps (outside cases: tests/conformance)."""
 
 from __future__ import annotations
 
-import base64
-import json
-import tarfile
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,120 +11,10 @@ from hypothesis import strategies as st
 from crawl import schema
 from crawl.outcomes import Outcome, from_status
 from crawl.policy import Robots
-from crawl.robots import RobotsCopy, Verdict, obtained, parse, robots_url
-from crawl.url import origin as origin_of
+from crawl.robots import RobotsCopy, Verdict, obtained, parse
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORIGIN = "http://a.test"
-
-
-def rows(cases: Path, name: str) -> list[dict[str, Any]]:
-    with (cases / "robots" / name).open(encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def body(row: dict[str, Any]) -> bytes:
-    if "robots_txt_b64" in row:
-        return base64.b64decode(row["robots_txt_b64"])
-    return str(row["robots_txt"]).encode("utf-8", "surrogatepass")
-
-
-# --- outside rows ---
-
-
-def test_the_shared_rows_of_rfc_9309_are_met(cases: Path) -> None:
-    wrong = {
-        row["id"]
-        for row in rows(cases, "allow.jsonl")
-        if parse(body(row)).verdict(row["user_agent"], row["url"]).allowed != row["allowed"]
-    }
-    assert wrong == set()
-
-
-def test_where_peers_differ_we_follow_the_recommendation(cases: Path) -> None:
-    wrong = []
-    for row in rows(cases, "peer_specific.jsonl"):
-        got = parse(body(row)).verdict(row["user_agent"], row["url"]).allowed
-        if row["recommended"].startswith("lenient: disallow") and got:
-            wrong.append((row["id"], row["feature"]))
-        if row["recommended"] == "RFC" and got != row["rfc9309_allowed"]:
-            wrong.append((row["id"], row["feature"]))
-    assert wrong == []
-
-
-def test_crawl_delays_and_sitemaps_of_the_shared_rows(cases: Path) -> None:
-    wrong = []
-    for row in rows(cases, "meta.jsonl"):
-        rules = parse(body(row), row.get("robots_url"))
-        if "crawl_delay" in row and not row.get("unspecified"):
-            got = rules.crawl_delay(row["user_agent"])
-            if got != row["crawl_delay"]:
-                wrong.append((row["id"], got, row["crawl_delay"]))
-        if "sitemaps" in row and list(rules.sitemaps) != row["sitemaps"]:
-            wrong.append((row["id"], rules.sitemaps, row["sitemaps"]))
-    assert wrong == []
-
-
-def test_real_files_are_decided_as_two_parsers_decide_them(cases: Path) -> None:
-    wanted = rows(cases, "corpus/decisions.jsonl")
-    names = {row["file"] for row in wanted}
-    texts = {}
-    with tarfile.open(cases / "robots" / "corpus" / "robots_files.tar.gz") as archive:
-        for member in archive:
-            name = member.name.rpartition("/")[2]
-            if name in names and (file := archive.extractfile(member)) is not None:
-                texts[name] = parse(file.read())
-    assert set(texts) == names
-    wrong = [r for r in wanted if texts[r["file"]].verdict(r["user_agent"], r["url"]).allowed != r["allowed"]]
-    assert wrong == []
-
-
-def test_a_crawl_delay_ends_no_group(cases: Path) -> None:
-    wanted = rows(cases, "corpus/disagreements.jsonl")
-    texts = {}
-    with tarfile.open(cases / "robots" / "corpus" / "robots_files.tar.gz") as archive:
-        for member in archive:
-            name = member.name.rpartition("/")[2]
-            if name in {r["file"] for r in wanted} and (file := archive.extractfile(member)) is not None:
-                texts[name] = parse(file.read())
-    for row in wanted:
-        got = texts[row["file"]].verdict(row["user_agent"], row["url"]).allowed
-        assert got == row["rfc9309_allowed"], row
-
-
-def test_huge_files_are_read_up_to_the_limit(cases: Path) -> None:
-    for row in rows(cases, "generated_large.jsonl"):
-        made = row["robots_txt_gen"]
-        text = made["head"]
-        text += (
-            made["pad_line"] * -(-(made["pad_until_bytes"] - len(text)) // len(made["pad_line"]))
-            + made["tail"]
-        )
-        got = parse(text.encode()).verdict(row["user_agent"], row["url"]).allowed
-        assert row["allowed"] in (None, got), row["id"]
-
-
-def test_an_answer_decides_as_rfc_9309_says(cases: Path) -> None:
-    seen = 0
-    for row in rows(cases, "fetch_status.jsonl"):
-        sends, decision = row["server_sends"], row["expected"].get("decision")
-        if decision is None or "status" not in sends or row["id"] == "robs-redir-noloc":
-            continue
-        seen += 1
-        content = (
-            base64.b64decode(sends["body_b64"]) if "body_b64" in sends else sends.get("body", "").encode()
-        )
-        copy = answer(status=sends["status"], body=content)
-        assert copy.verdict("x", ORIGIN + "/p").allowed == (decision == "allow_all"), row
-        assert (copy.how == "unreachable") == (decision != "allow_all"), row
-    assert seen > 10
-
-
-def test_a_robots_url_is_of_the_origin(cases: Path) -> None:
-    for row in rows(cases, "fetch_status.jsonl"):
-        if "robots_url" in row["expected"] and "page" in row["server_sends"]["note"]:
-            page = row["server_sends"]["note"].removesuffix(" page")
-            assert robots_url(origin_of(page)) == row["expected"]["robots_url"]
 
 
 # --- reading ---

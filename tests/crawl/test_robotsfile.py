@@ -16,7 +16,13 @@ def read(text: str, base: str | None = None) -> Reader:
 
 
 def paths(text: str) -> dict[str, list[str]]:
-    return {agent: [line.path for line in lines] for agent, lines in read(text).agents.items()}
+    reader = read(text)
+    return {agent: [line.path for line in reader.rules(agent)] for agent in reader.agents}
+
+
+def delays(reader: Reader) -> dict[str, float]:
+    found = {agent: reader.delay(agent) for agent in reader.agents}
+    return {agent: seconds for agent, seconds in found.items() if seconds is not None}
 
 
 def test_agents_in_a_row_share_the_rules_that_follow() -> None:
@@ -68,8 +74,8 @@ def test_an_agent_line_without_an_agent_is_passed_over() -> None:
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
 def test_a_rule_knows_its_line_whatever_ends_it(end: str) -> None:
     text = end.join(["# one", "User-agent: *", "", "Disallow: /a # why", "Allow:"])
-    assert [Line(4, False, "/a"), Line(5, True, "")] == read(text).agents["*"]
-    assert "Disallow: /a" == read(text).agents["*"][0].text()
+    assert [Line(4, False, "/a"), Line(5, True, "")] == read(text).rules("*")
+    assert "Disallow: /a" == read(text).rules("*")[0].text()
 
 
 @pytest.mark.parametrize("odd", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
@@ -92,18 +98,20 @@ def test_words_that_are_no_field_are_no_rule(word: str) -> None:
     [("5", 5.0), ("0.5", 0.5), (".5", 0.5), ("10 seconds", 10.0), ("3<br>", 3.0), ("5s", None), ("-1", None)],
 )
 def test_a_delay_is_a_number_or_none(value: str, seconds: float | None) -> None:
-    assert seconds == read(f"User-agent: *\nCrawl-delay: {value}").delays.get("*")
+    assert seconds == read(f"User-agent: *\nCrawl-delay: {value}").delay("*")
 
 
 def test_a_delay_between_agents_is_of_those_above_it_alone() -> None:
     reader = read("User-agent: a\nCrawl-delay: 3\nUser-agent: b\nDisallow: /x")
-    assert {"a": 3.0} == reader.delays
-    assert {"a": 3.0, "b": 5.0} == read("User-agent: a\nCrawl-delay: 3\nUser-agent: b\nCrawl-delay: 5").delays
-    assert {"a", "b"} == {agent for agent, lines in reader.agents.items() if lines}
+    assert {"a": 3.0} == delays(reader)
+    assert {"a": 3.0, "b": 5.0} == delays(
+        read("User-agent: a\nCrawl-delay: 3\nUser-agent: b\nCrawl-delay: 5")
+    )
+    assert {"a", "b"} == {agent for agent in reader.agents if reader.rules(agent)}
 
 
 def test_a_rule_does_not_part_a_delay_from_its_agents() -> None:
-    assert {"a": 7.0, "b": 7.0} == read("User-agent: a\nUser-agent: b\nAllow: /\nCrawl-delay: 7").delays
+    assert {"a": 7.0, "b": 7.0} == delays(read("User-agent: a\nUser-agent: b\nAllow: /\nCrawl-delay: 7"))
 
 
 def test_sitemaps_belong_to_no_group_are_resolved_and_named_once() -> None:
@@ -117,7 +125,17 @@ def test_sitemaps_belong_to_no_group_are_resolved_and_named_once() -> None:
 
 def test_a_byte_order_mark_hides_no_first_line() -> None:
     assert "User-agent: *" == decode(b"\xef\xbb\xbfUser-agent: *", 100)
-    assert "a\ufffdb" == decode(b"a\xffb", 100)
+    assert "User-agent: *" == decode(b"\xef\xbbUser-agent: *", 100)
+
+
+def test_a_file_in_utf_16_is_read() -> None:
+    assert {"*": ["/a"]} == paths(decode("\ufeffUser-agent: *\nDisallow: /a".encode("utf-16-le"), 1000))
+    assert {"*": ["/a"]} == paths(decode("\ufeffUser-agent: *\nDisallow: /a".encode("utf-16-be"), 1000))
+
+
+def test_octets_that_are_no_utf_8_stand_as_escapes() -> None:
+    assert "/caf%E9" == decode(b"/caf\xe9", 100)
+    assert "a%FF%FEb" == decode(b"a\xff\xfeb", 100)
 
 
 @pytest.mark.parametrize(
@@ -155,8 +173,8 @@ def test_a_body_is_cut_after_its_last_whole_line(body: bytes, limit: int, text: 
 )
 def test_any_lines_give_rules_of_named_agents_in_the_order_of_their_lines(lines: list[str]) -> None:
     reader = read("\n".join(lines), "http://a.test/robots.txt")
-    assert set(reader.delays) <= set(reader.agents)
-    for agent, rules in reader.agents.items():
+    for agent in reader.agents:
+        rules = reader.rules(agent)
         assert agent == "*" or TOKEN.fullmatch(agent)
         assert agent == agent.lower()
         numbers = [rule.number for rule in rules]
