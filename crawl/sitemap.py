@@ -22,6 +22,7 @@ Which of these URLs a sitemap may speak for is `crawl.submission`'s question.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ CHANGEFREQ: Final = ("always", "hourly", "daily", "weekly", "monthly", "yearly",
 _PRIORITY: Final = 0.5
 #: gzip around gzip (a `.gz` file sent with Content-Encoding: gzip), and once more
 _LAYERS: Final = 3
+_LINE: Final = re.compile(rb"[^\r\n]+")
 _STEP: Final = 65_536
 
 
@@ -191,8 +193,8 @@ def _of_text(document: bytes, base: str, fault: str | None, most: int) -> Sitema
         return _nothing(fault or "not_a_sitemap")
     lines: list[str] = []
     more = False
-    for raw in document.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
-        line = raw.strip()
+    for found in _LINE.finditer(document):
+        line = found[0].strip()
         if not line or line[:1] == b"#":
             continue
         if len(lines) == most:

@@ -3,7 +3,7 @@
 What always holds: no tree is built, so memory does not grow with the number of elements; no entity is
 declared, expanded or fetched, because everything before the root element is cut off and what is left of
 references is settled here; neither network nor file is opened; nothing raises on any input. Work is linear:
-a tag or a text of more than `_RUN` bytes, nesting below `_DEPTH` and elements beyond `_ELEMENTS` end the
+a tag of more than `_RUN` bytes, nesting below `_DEPTH` and elements beyond `_ELEMENTS` end the
 reading. What was complete by then counts.
 
 Reading is lenient as peers are: namespaces do not matter (extensions like `image:loc` stand deeper, or are
@@ -37,7 +37,7 @@ _FIELDS: Final = {
 #: how far from the start the root element is looked for: behind an internal subset, or a script's warning
 _HEAD: Final = 1_000_000
 _STEP: Final = 65_536
-#: bytes without a `<`: a tag or a text longer than that is no entry's, and a tag is held in memory whole
+#: bytes that may come to nothing: a tag (or comment) longer than that is nobody's, and is held in memory whole
 _RUN: Final = 1_048_576
 #: elements in one another; a feed's content can be nested, an entry's own fields are not
 _DEPTH: Final = 200
@@ -132,15 +132,15 @@ def read(document: bytes, kind: str, root: int, most: int) -> Fields:
     body = memoryview(document)[root:]
     if _LOOSE.search(body):
         body = memoryview(_REFERENCE.sub(_settled, body, _REFERENCES))
-    silent = 0
+    told, told_at = 0, 0  # what the parser has told so far, and where it was fed then
     try:
         for at in range(0, len(body), _STEP):
-            piece = bytes(body[at : at + _STEP]).translate(None, _FORBIDDEN)
-            silent = 0 if b"<" in piece else silent + len(piece)
-            if silent > _RUN:
-                break
-            parser.feed(piece)
+            parser.feed(bytes(body[at : at + _STEP]).translate(None, _FORBIDDEN))
             if reader.out.whole:
+                break
+            if reader.told != told:
+                told, told_at = reader.told, at
+            elif at - told_at > _RUN:
                 break
         else:
             reader.cut = True  # what the parser closes by itself from here on was never closed
@@ -168,11 +168,15 @@ def _settled(found: re.Match[bytes]) -> bytes:
 
 
 class _Reader:
-    """What lxml tells tag by tag. `cut`: the document is over, and what is open stays open."""
+    """What lxml tells tag by tag. `cut`: the document is over, and what is open stays open.
+
+    `told` grows with everything it is told.
+    """
 
     def __init__(self, kind: str, most: int) -> None:
         self.out = Fields(kind)
         self.cut = False
+        self.told = 0
         self._most = most
         self._entry = _ENTRY[kind]
         self._names = _FIELDS[kind]
@@ -190,6 +194,7 @@ class _Reader:
         """An element begins."""
         self._depth += 1
         self._elements += 1
+        self.told += 1
         if self._depth > _DEPTH or self._elements > _ELEMENTS:
             raise _End
         if self._depth == 1:
@@ -234,6 +239,7 @@ class _Reader:
 
     def data(self, text: str) -> None:
         """Text, in pieces."""
+        self.told += 1
         if self._field is not None and self._depth == self._entry_depth + 1:
             self._chars += len(text)
             if self._chars <= _TEXT:
@@ -241,6 +247,7 @@ class _Reader:
 
     def end(self, tag: str) -> None:
         """An element ends."""
+        self.told += 1
         if self.cut:
             return
         if self._field is not None and self._depth == self._entry_depth + 1:
