@@ -52,7 +52,7 @@ class Rules:
         self.sitemaps = tuple(reader.sitemaps)
 
     def verdict(self, agent: str, url: str) -> Verdict:
-        """May `agent` (a product token, or a whole User-Agent header) ask for `url`? Any text has an answer."""
+        """May `agent` (a product token, or a whole User-Agent header) ask for `url`? Any text is answered."""
         name = self._group_of(agent)
         path = path_of(url)
         if name is None or path == _ROBOTS:
@@ -87,8 +87,8 @@ _ROBOTS: Final = "/robots.txt"
 def parse(body: bytes, base: str | None = None, limit: int = Robots().bytes) -> Rules:
     """Reads a robots.txt: whatever it holds, without failing.
 
-    UTF-8, other octets as escapes, a byte-order mark (or what is left of one) aside. A body over `limit` bytes is cut
-    there, at the last line that is whole. `base`: the file's URL, for relative Sitemap lines.
+    UTF-8, other octets as escapes, a byte-order mark (or what is left of one) aside. A body over `limit`
+    bytes is cut there, at the last line that is whole. `base`: the file's URL, for relative Sitemap lines.
     """
     return _read(decode(body, limit), base)
 

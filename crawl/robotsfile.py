@@ -159,7 +159,7 @@ def decode(body: bytes, limit: int) -> str:
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """What is no UTF-8 is a path's octets: written as escapes it matches a URL that has them, and only that."""
+    """What is no UTF-8 is octets of a path: as escapes they match a URL that has them, and no other."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "".join(f"%{octet:02X}" for octet in error.object[error.start : error.end]), error.end
