@@ -1,35 +1,50 @@
 """How a host name becomes addresses: the operator's own list first, then name servers.
 
-What always holds: one question at a time per name, whoever asks; answers are kept as long as their TTL says
-and failures for `negative_ttl` (c-ares keeps answers by their TTL as well); what the operator lists (like
-/etc/hosts, with wildcards and ranges) is never asked about. An IP address is its own answer. It judges no
-address (crawl.egress does) and opens no connection.
+What always holds: one question at a time per name, whoever asks; an answer is used as long as its TTL says
+(0: by those who were waiting for it, and no one later), at most `LONGEST_TTL`, and a failure for
+`negative_ttl`; so many questions are open at once and no more; every question ends within `timeout`, with
+addresses or a typed error. Where a name has several addresses, their order is the host's own and stays the
+same however the server turns them, so that kept connections serve and a host belongs to one address. What the
+operator lists (crawl.listed) is never asked about. An IP address is its own answer.
+
+c-ares asks, repeats over the configured servers and over TCP, and caches by TTL as well; what it lacks is
+here. It judges no address (crawl.egress does) and opens no connection to one.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from math import inf
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import aiodns
 
 from crawl import policy
-from crawl.errors import CrawlError, SettingsError
+from crawl.errors import CrawlError
+from crawl.listed import Listed, literal
 from crawl.outcomes import Outcome
 
-__all__ = ["ResolveError", "Resolved", "Resolver"]
+__all__ = ["LONGEST_TTL", "ResolveError", "Resolved", "Resolver"]
 
-#: no answer is trusted longer than this, nor asked for again sooner
-_LONGEST: Final = 86_400.0
-_SHORTEST: Final = 5.0
+#: no answer is trusted longer than this (seconds), whatever its TTL: a day, like a copy of robots.txt. A name
+#: that moves must be found again, and a lie must end
+LONGEST_TTL: Final = 86_400.0
+#: RFC 2181 8: a TTL with the highest bit set counts as 0
+_TTL_BITS: Final = 2**31
+#: addresses of one name that are used; an answer over TCP has room for thousands
+_MOST_ADDRESSES: Final = 32
+#: aliases followed from one name
+_MOST_ALIASES: Final = 16
 #: names remembered; the oldest go first
 _REMEMBERED: Final = 200_000
+#: c-ares repeats a question to a server that was quick before after so many seconds, then after twice as many
+_FIRST_TRY: Final = 0.25
 #: RFC 1035, RFC 2308: the name or the record does not exist; everything else may pass
 _NO_SUCH: Final = frozenset(
     {
@@ -42,7 +57,12 @@ _NO_SUCH: Final = frozenset(
 
 
 class ResolveError(CrawlError):
-    """A name has no address now. `args` = (outcome, detail)."""
+    """A name has no address now. `args` = (outcome, detail); `cached` and `ms` as of `Resolved`."""
+
+    def __init__(self, outcome: Outcome, detail: str, *, cached: bool = False, ms: float = 0.0) -> None:
+        super().__init__(outcome, detail)
+        self.cached = cached
+        self.ms = ms
 
     @property
     def outcome(self) -> Outcome:
@@ -57,12 +77,19 @@ class ResolveError(CrawlError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """Addresses of one name: at least one, in the order to try them."""
+    """Addresses of one name: at least one, in the order to try them.
+
+    `expires`: when it must be asked again, on the resolver's clock (infinite for what nobody was asked). `ms`
+    and `cached` (answered from memory): how this answer was got, both None for an address, which is its own.
+    `note`: what of the server's answer was not used.
+    """
 
     addresses: tuple[str, ...]
     ttl_s: float
-    cached: bool
-    ms: float
+    expires: float
+    cached: bool | None
+    ms: float | None
+    note: str | None = None
 
 
 @dataclass(slots=True)
@@ -80,7 +107,9 @@ class Resolver:
         self._servers = list(dns.servers)
         self._timeout = dns.timeout.total_seconds()
         self._negative = dns.negative_ttl.total_seconds()
-        self._exact, self._suffixes = _listed(dns)
+        self._ahead = dns.prefetch
+        self._listed = Listed(dns)
+        self._open = asyncio.Semaphore(dns.in_flight)
         self._kept: dict[str, _Kept] = {}
         self._flights: dict[str, asyncio.Task[Resolved]] = {}
         self._asking: aiodns.DNSResolver | None = None
@@ -112,15 +141,17 @@ class Resolver:
             return kept.answer
         local = self._local(host)
         if local is not None:
-            self._keep(host, local, _LONGEST)
+            self._keep(host, local, inf)
         return local
 
     def remember(self, host: str, addresses: Iterable[str], ttl_s: float) -> None:
         """Takes over an answer that is still good for `ttl_s` seconds; what the operator lists stands."""
         addresses = tuple(addresses)
         if addresses and ttl_s > 0 and self.known(host) is None:
-            ttl_s = min(ttl_s, _LONGEST)
-            self._keep(host, Resolved(addresses=addresses, ttl_s=ttl_s, cached=True, ms=0.0), ttl_s)
+            ttl_s = min(ttl_s, LONGEST_TTL)
+            until = self._clock() + ttl_s
+            answer = Resolved(addresses=addresses, ttl_s=ttl_s, expires=until, cached=True, ms=0.0)
+            self._keep(host, answer, ttl_s)
 
     async def resolve(self, host: str) -> Resolved:
         """Addresses of `host` (lower-case, ASCII). Raises ResolveError."""
@@ -133,100 +164,152 @@ class Resolver:
             # shielded: one asker that gives up must not take the answer from the others
             return await asyncio.shield(flight)
         if isinstance(answer, ResolveError):
-            raise ResolveError(*answer.args)
+            raise ResolveError(answer.outcome, answer.detail, cached=True)
         return answer
+
+    async def prefetch(self, hosts: Iterable[str]) -> None:
+        """Asks for names that will be needed soon, in this order, a few at a time.
+
+        What comes of it is kept for those who need it, failures too. `hosts` is drawn from as questions are
+        answered.
+        """
+        rest = iter(hosts)
+
+        async def some() -> None:
+            for host in rest:
+                if self.known(host) is None:
+                    with suppress(ResolveError):
+                        await self.resolve(host)
+
+        await asyncio.gather(*(some() for _ in range(self._ahead)))
 
     def _keep(self, host: str, answer: Resolved | ResolveError, seconds: float) -> None:
         self._kept.pop(host, None)
+        if seconds <= 0:
+            return
         while len(self._kept) >= _REMEMBERED:
             del self._kept[next(iter(self._kept))]
         self._kept[host] = _Kept(self._clock() + seconds, answer)
 
     def _local(self, host: str) -> Resolved | None:
-        bare = host.removeprefix("[").removesuffix("]")
-        try:
-            address = str(ipaddress.ip_address(bare))
-        except ValueError:
-            listed = self._exact.get(host)
-            name = host
-            while listed is None and (dot := name.find(".")) >= 0:
-                name = name[dot + 1 :]
-                listed = self._suffixes.get(name)
-            if listed is None:
-                # RFC 6761: never asked of a name server
-                if host != "localhost" and not host.endswith(".localhost"):
-                    return None
-                listed = ipaddress.ip_network("127.0.0.1")
-            address = _spread(host, listed)
-        return Resolved(addresses=(address,), ttl_s=_LONGEST, cached=True, ms=0.0)
+        own = literal(host)
+        if own is not None:
+            return Resolved(addresses=(own,), ttl_s=inf, expires=inf, cached=None, ms=None)
+        listed = self._listed.address(host)
+        if listed is None:
+            return None
+        return Resolved(addresses=(listed,), ttl_s=inf, expires=inf, cached=True, ms=0.0)
 
     async def _ask(self, host: str) -> Resolved:
-        started = self._clock()
-        try:
-            async with asyncio.timeout(self._timeout):
-                answer, ttl = await self._query(host)
-        except TimeoutError:
-            raise self._failed(host, Outcome.DNS_TIMEOUT, f"no answer in {self._timeout:g} s") from None
-        except aiodns.error.DNSError as error:
-            code, detail = error.args[0], str(error.args[-1])
-            outcome = Outcome.DNS_FAILURE if code in _NO_SUCH else Outcome.DNS_TIMEOUT
-            raise self._failed(host, outcome, detail) from None
-        if not answer:
-            raise self._failed(host, Outcome.DNS_FAILURE, "the name has no address")
-        ttl = min(max(ttl, _SHORTEST), _LONGEST)
-        ms = (self._clock() - started) * 1e3
-        resolved = Resolved(addresses=answer, ttl_s=ttl, cached=False, ms=ms)
+        async with self._open:
+            started = self._clock()
+            try:
+                async with asyncio.timeout(self._timeout):
+                    found = await self._query(host)
+            except TimeoutError:
+                detail = f"no answer in {self._timeout:g} s"
+                raise self._failed(host, started, Outcome.DNS_TIMEOUT, detail) from None
+            except aiodns.error.DNSError as error:
+                code, detail = error.args[0], str(error.args[-1])
+                outcome = Outcome.DNS_FAILURE if code in _NO_SUCH else Outcome.DNS_TIMEOUT
+                raise self._failed(host, started, outcome, detail) from None
+        if not found.addresses:
+            raise self._failed(host, started, Outcome.DNS_FAILURE, found.end)
+        return self._answered(host, started, found)
+
+    def _answered(self, host: str, started: float, found: _Found) -> Resolved:
+        notes = []
+        addresses = sorted(dict.fromkeys(found.addresses), key=lambda address: _rank(host, address))
+        if len(addresses) > _MOST_ADDRESSES:
+            notes.append(f"{_MOST_ADDRESSES} of {len(addresses)} addresses used")
+        ttl = found.ttl
+        if ttl > LONGEST_TTL:
+            notes.append(f"TTL {ttl:.0f} s cut to {LONGEST_TTL:.0f} s")
+            ttl = LONGEST_TTL
+        now = self._clock()
+        resolved = Resolved(
+            addresses=tuple(addresses[:_MOST_ADDRESSES]),
+            ttl_s=ttl,
+            expires=now + ttl,
+            cached=False,
+            ms=(now - started) * 1e3,
+            note="; ".join(notes) or None,
+        )
         self._keep(host, replace(resolved, cached=True, ms=0.0), ttl)
         return resolved
 
-    def _failed(self, host: str, outcome: Outcome, detail: str) -> ResolveError:
-        error = ResolveError(outcome, detail)
-        self._keep(host, error, self._negative)
-        return error
+    def _failed(self, host: str, started: float, outcome: Outcome, detail: str) -> ResolveError:
+        self._keep(host, ResolveError(outcome, detail, cached=True), self._negative)
+        return ResolveError(outcome, detail, ms=(self._clock() - started) * 1e3)
 
-    async def _query(self, host: str) -> tuple[tuple[str, ...], float]:
-        """IPv4 addresses, IPv6 ones where there is no other, and the shortest TTL on the way."""
+    async def _query(self, host: str) -> _Found:
+        """IPv4 addresses, IPv6 ones where there is no other."""
         if self._asking is None:
-            self._asking = aiodns.DNSResolver(nameservers=self._servers or None, timeout=2.0, tries=2)
-        try:
-            found = await self._addresses(self._asking, host, "A")
-        except aiodns.error.DNSError as error:
-            if error.args[0] != aiodns.error.ARES_ENODATA:
-                raise
-            found = (), 0.0
-        return found if found[0] else await self._addresses(self._asking, host, "AAAA")
+            self._asking = aiodns.DNSResolver(
+                nameservers=self._servers or None, timeout=2.0, tries=_tries(self._timeout)
+            )
+        found = await self._addresses(self._asking, host, "A")
+        return found if found.addresses else await self._addresses(self._asking, host, "AAAA")
 
     @staticmethod
-    async def _addresses(asking: aiodns.DNSResolver, host: str, kind: str) -> tuple[tuple[str, ...], float]:
-        result = await asking.query_dns(host, kind)
-        # CNAMEs stand in the same answer; the shortest life of the chain counts
-        addresses = tuple(record.data.addr for record in result.answer if hasattr(record.data, "addr"))
-        return addresses, float(min((record.ttl for record in result.answer), default=0))
-
-
-_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-def _listed(dns: policy.Dns) -> tuple[dict[str, _Network], dict[str, _Network]]:
-    """`[dns] hosts` as exact names and as suffixes (of `*.suffix`)."""
-    exact: dict[str, _Network] = {}
-    suffixes: dict[str, _Network] = {}
-    for name, text in dns.hosts.items():
+    async def _addresses(asking: aiodns.DNSResolver, host: str, kind: str) -> _Found:
         try:
-            network = ipaddress.ip_network(text, strict=False)
-        except ValueError:
-            raise SettingsError(f"[dns] hosts: {name!r} leads to {text!r}, no address or range") from None
-        if name.startswith("*."):
-            suffixes[name[2:].lower()] = network
+            return _followed(host, (await asking.query_dns(host, kind)).answer)
+        except aiodns.error.DNSError as error:
+            if error.args[0] == aiodns.error.ARES_ENODATA:  # the name exists, and may have the other kind
+                return _Found((), 0.0, "the name has no address")
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What an answer says of a name: addresses, the shortest TTL on the way, and where the way ends."""
+
+    addresses: tuple[str, ...]
+    ttl: float
+    end: str
+
+
+def _followed(host: str, records: Iterable[Any]) -> _Found:
+    """The addresses of a name or of what it is an alias of, as far as the answer leads (RFC 1034 3.6.2).
+
+    Addresses of other names in the answer are nobody's business. The shortest life on the way counts.
+    """
+    aliases: dict[str, str] = {}
+    addresses: dict[str, list[str]] = {}
+    lives: dict[str, float] = {}
+    for record in records:
+        owner = record.name.rstrip(".").lower()
+        if (alias := getattr(record.data, "cname", None)) is not None:
+            aliases.setdefault(owner, alias.rstrip(".").lower())
+        elif (address := getattr(record.data, "addr", None)) is not None:
+            addresses.setdefault(owner, []).append(address)
         else:
-            exact[name.lower()] = network
-    return exact, suffixes
+            continue
+        lives[owner] = min(lives.get(owner, inf), float(record.ttl) if record.ttl < _TTL_BITS else 0.0)
+    way = [host.rstrip(".").lower()]
+    while way[-1] not in addresses and way[-1] in aliases and len(way) <= _MOST_ALIASES:
+        way.append(aliases[way[-1]])
+    if way[-1] in addresses:
+        return _Found(tuple(addresses[way[-1]]), min(lives[name] for name in way), "")
+    if way[-1] in aliases:
+        return _Found((), 0.0, "its aliases come to no end")
+    end = f"an alias of {way[-1]}, which has no address" if len(way) > 1 else "the name has no address"
+    return _Found((), 0.0, end)
 
 
-def _spread(host: str, network: _Network) -> str:
-    """The host's own address in the range: the same on every machine, the first and last left out."""
-    room = network.num_addresses - 2
-    if room <= 0:
-        return str(network.network_address)
-    place = int.from_bytes(blake2b(host.encode(), digest_size=8).digest()[:4], "big") % room
-    return str(network.network_address + 1 + place)
+def _rank(host: str, address: str) -> bytes:
+    """The place of an address among those of its host (rendezvous hashing, Thaler and Ravishankar 1998)."""
+    return blake2b(f"{host} {address}".encode(), digest_size=8).digest()
+
+
+def _tries(timeout: float) -> int:
+    """How often c-ares must be ready to ask so that it does not give up before `timeout` does.
+
+    A server that was quick so far is asked again after a quarter of a second, and only then after longer
+    waits: with two tries a name that takes a second to resolve would never be.
+    """
+    tries = 1
+    while _FIRST_TRY * (2**tries - 1) < timeout and tries < 10:
+        tries += 1
+    return tries

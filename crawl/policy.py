@@ -77,6 +77,8 @@ class Politeness:
     min_delay: timedelta = timedelta(seconds=1)  # least gap between two requests to a host
     factor: float = 10.0  # Mercator's: ten times as long as the last download took
     factor_cap: timedelta = timedelta(seconds=60)  # longest gap that the factor makes
+    in_flight: int = 250  # questions a task may have open
+    prefetch: int = 50  # of these, names asked for before their host's turn comes
     slow_latency: timedelta = timedelta(seconds=5)  # above this moving average: one request per slow_delay
     slow_delay: timedelta = timedelta(seconds=5)  # gap for a slow host
     backoff_base: timedelta = timedelta(seconds=1)  # 2^n of it after n errors in a row

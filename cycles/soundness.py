@@ -26,6 +26,8 @@ _LEAST: Final[Mapping[str, int | timedelta]] = {
     "politeness.circuit_after": 1,
     "dns.timeout": timedelta(milliseconds=1),
     "limits.request_deadline": timedelta(milliseconds=1),
+    "dns.in_flight": 1,
+    "dns.prefetch": 1,
     "limits.connect_timeout": timedelta(milliseconds=1),
     "limits.idle": timedelta(milliseconds=1),
     "limits.header_bytes": 1,
@@ -157,9 +159,33 @@ def _networks(settings: Settings) -> Faults:
 def _schedules(settings: Settings) -> Faults:
     recrawl, planning = settings.recrawl, settings.planning
     if recrawl.floor > recrawl.ceiling:
+    for server in settings.dns.servers:
+        if (fault := _no_server(server)) is not None:
+            yield "dns.servers", f": {server!r} is no name server: {fault}"
         yield "recrawl.floor", " is longer than recrawl.ceiling: the shortest interval comes first"
     if any(weight < 0 for weight in planning.weights) or not any(planning.weights):
         yield "planning.weights", f" = {list(planning.weights)} must not be negative, nor all of them 0"
+    if settings.tls.ca_file and not settings.tls.ca_file.startswith("/"):
+        yield (
+            "tls.ca_file",
+            f" = {settings.tls.ca_file!r} must be an absolute path: it is read wherever requests are made",
+        )
+
+
+def _no_server(text: str) -> str | None:
+    """What is wrong with the address of a name server, like 192.0.2.53:5353."""
+    from ipaddress import ip_address
+
+    bare = re.fullmatch(r"\[(?P<six>[^\]]+)\](:(?P<port>\d+))?|(?P<four>[^:]+)(:(?P<port4>\d+))?", text)
+    address = (bare and (bare["six"] or bare["four"])) or text
+    try:
+        ip_address(address)
+    except ValueError:
+        return "write an address, like 127.0.0.1:5353 or [::1]:5353 (a name would have to be resolved first)"
+    port = bare and (bare["port"] or bare["port4"])
+    if port and not 0 < int(port) < 65_536:
+        return f"{port} is no port: write a number from 1 to 65535"
+    return None
     high, middle, low = planning.cuts
     if not 1 >= high >= middle >= low >= 0:
         yield (

@@ -1,79 +1,67 @@
 import asyncio
-import socket
-import struct
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from hashlib import blake2b
-from ipaddress import ip_address, ip_network
+from math import inf
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
 
 from crawl import policy
-from crawl.dns import Resolved, ResolveError, Resolver
+from crawl.dns import LONGEST_TTL, Resolved, ResolveError, Resolver
 from crawl.errors import SettingsError
 from crawl.outcomes import Outcome
-
-
-class NameServer(asyncio.DatagramProtocol):
-    """Answers by the first label: ok, six (AAAA only), alias, nx, none (no address), fail, slow (silent)."""
-
-    def __init__(self) -> None:
-        self.asked: Counter[tuple[str, int]] = Counter()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-
-    def datagram_received(self, data: bytes, peer: tuple[str, int]) -> None:
-        at, labels = 12, []
-        while data[at]:
-            labels.append(data[at + 1 : at + 1 + data[at]].decode())
-            at += data[at] + 1
-        kind = struct.unpack_from(">H", data, at + 1)[0]
-        name = ".".join(labels)
-        self.asked[name, kind] += 1
-        head = labels[0].rstrip("0123456789")
-        if head == "slow":
-            return
-        code = {"nx": 3, "fail": 2}.get(head, 0)
-        answers: list[bytes] = []
-        if head == "ok" and kind == 1:
-            answers = [
-                b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + socket.inet_aton(a)
-                for a in ("192.0.2.1", "192.0.2.2")
-            ]
-        elif head == "six" and kind == 28:
-            data6 = socket.inet_pton(socket.AF_INET6, "2001:db8::5")
-            answers = [b"\xc0\x0c" + struct.pack(">HHIH", 28, 1, 60, 16) + data6]
-        elif head == "alias":
-            target = b"\x06target\x04test\x00"
-            answers = [b"\xc0\x0c" + struct.pack(">HHIH", 5, 1, 30, len(target)) + target]
-            if kind == 1:
-                answers.append(target + struct.pack(">HHIH", 1, 1, 7, 4) + socket.inet_aton("192.0.2.9"))
-        flags = struct.pack(">H", 0x8180 | code)
-        counts = struct.pack(">HHHH", 1, len(answers), 0, 0)
-        reply = data[:2] + flags + counts + data[12 : at + 5] + b"".join(answers)
-        self.transport.sendto(reply, peer)  # type: ignore[attr-defined]
-
+from tests.dnsserver import (
+    AAAA,
+    REFUSED,
+    SERVFAIL,
+    A,
+    DnsServer,
+    Reply,
+    Say,
+    alias,
+    code,
+    garbage,
+    in_turn,
+    leads_to,
+    nothing,
+    serving,
+    silence,
+    slow,
+    truncated,
+)
 
 Clock = Callable[[], float]
 
 
 @asynccontextmanager
 async def resolver(
-    clock: Clock | None = None, **changes: object
-) -> AsyncIterator[tuple[Resolver, NameServer]]:
-    loop = asyncio.get_running_loop()
-    transport, server = await loop.create_datagram_endpoint(NameServer, local_addr=("127.0.0.1", 0))
-    port = transport.get_extra_info("sockname")[1]
-    settings = policy.Dns(servers=(f"127.0.0.1:{port}",), **changes)  # type: ignore[arg-type]
-    try:
+    clock: Clock | None = None, says: dict[str, Say] | None = None, **changes: object
+) -> AsyncIterator[tuple[Resolver, DnsServer]]:
+    with serving() as server:
+        server.says.update(says or {"a.test": leads_to("192.0.2.1", "192.0.2.2")})
+        settings = policy.Dns(servers=(server.setting,), **changes)  # type: ignore[arg-type]
         async with Resolver(settings, *([clock] if clock else [])) as made:
             yield made, server
-    finally:
-        transport.close()
-        await asyncio.sleep(0)
+
+
+def resolve(say: Say, name: str = "a.test", **changes: object) -> Resolved:
+    async def main() -> Resolved:
+        async with resolver(says={name: say}, **changes) as (names, _):
+            return await names.resolve(name)
+
+    return asyncio.run(main())
+
+
+def failure(say: Say, name: str = "a.test", **changes: object) -> ResolveError:
+    with pytest.raises(ResolveError) as caught:
+        resolve(say, name, **changes)
+    return caught.value
+
+
+# --- answers ------------------------------------------------------------------------------------------------
 
 
 def test_a_name_is_asked_once_however_many_want_it_and_kept_for_its_ttl() -> None:
@@ -81,61 +69,179 @@ def test_a_name_is_asked_once_however_many_want_it_and_kept_for_its_ttl() -> Non
 
     async def main() -> None:
         async with resolver(lambda: now[0]) as (names, server):
-            answers = await asyncio.gather(*(names.resolve("ok.test") for _ in range(20)))
-            assert {a.addresses for a in answers} == {("192.0.2.1", "192.0.2.2")}
-            assert answers[0].ttl_s == 60
-            again = await names.resolve("ok.test")
-            assert again.cached
-            assert server.asked["ok.test", 1] == 1
+            answers = await asyncio.gather(*(names.resolve("a.test") for _ in range(20)))
+            assert {frozenset(a.addresses) for a in answers} == {frozenset(("192.0.2.1", "192.0.2.2"))}
+            assert {(a.ttl_s, a.cached, a.note) for a in answers} == {(60, False, None)}
+            again = await names.resolve("a.test")
+            assert (again.cached, again.ms) == (True, 0.0)
+            assert server.times("a.test") == 1
             now[0] = 61.0
-            assert names.known("ok.test") is None
-            assert not (await names.resolve("ok.test")).cached
+            assert names.known("a.test") is None
+            assert not (await names.resolve("a.test")).cached
 
     asyncio.run(main())
+
+
+def test_an_answer_with_ttl_0_serves_those_who_waited_for_it_and_no_one_later() -> None:
+    async def main() -> None:
+        say = in_turn(leads_to("192.0.2.1", ttl=0), leads_to("192.0.2.2", ttl=0))
+        async with resolver(says={"a.test": say}) as (names, server):
+            both = await asyncio.gather(names.resolve("a.test"), names.resolve("a.test"))
+            assert {a.addresses for a in both} == {("192.0.2.1",)}
+            assert names.known("a.test") is None
+            assert (await names.resolve("a.test")).addresses == ("192.0.2.2",)
+            assert server.times("a.test") == 2
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("ttl", [86_401, 2**31 - 1])
+def test_an_absurdly_long_ttl_is_cut_and_says_so(ttl: int) -> None:
+    answer = resolve(leads_to("192.0.2.1", ttl=ttl))
+    assert answer.ttl_s == LONGEST_TTL
+    assert answer.note == f"TTL {ttl} s cut to 86400 s"
+
+
+def test_a_ttl_with_its_highest_bit_set_counts_as_none() -> None:
+    assert resolve(leads_to("192.0.2.1", ttl=2**31)).ttl_s == 0
 
 
 def test_ipv6_is_asked_only_where_there_is_no_ipv4() -> None:
     async def main() -> None:
-        async with resolver() as (names, server):
+        says = {"six.test": leads_to("2001:db8::5"), "a.test": leads_to("192.0.2.1", "2001:db8::5")}
+        async with resolver(says=says) as (names, server):
             assert (await names.resolve("six.test")).addresses == ("2001:db8::5",)
-            await names.resolve("ok.test")
-            assert server.asked["ok.test", 28] == 0
+            assert (await names.resolve("a.test")).addresses == ("192.0.2.1",)
+            assert server.times("a.test", AAAA) == 0
 
     asyncio.run(main())
+
+
+def test_the_order_of_addresses_is_the_hosts_own_however_the_server_turns_them() -> None:
+    ours = ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    orders = {
+        host: {resolve(leads_to(*ours[i:], *ours[:i]), host).addresses for i in range(3)}
+        for host in ("a.test", "b.test", "c.test", "d.test")
+    }
+    assert all(len(found) == 1 for found in orders.values())
+    assert len({found.pop()[0] for found in orders.values()}) > 1, "hosts spread over the addresses"
+
+
+def test_more_addresses_than_can_be_of_use_are_left_out_and_it_says_so() -> None:
+    many = [f"192.0.2.{i}" for i in range(1, 101)]
+    answer = resolve(truncated(leads_to(*many, *many)))
+    assert (len(answer.addresses), answer.note) == (32, "32 of 100 addresses used")
+
+
+def test_a_truncated_answer_is_asked_for_again_over_tcp() -> None:
+    async def main() -> None:
+        async with resolver(says={"a.test": truncated(leads_to("192.0.2.1"))}) as (names, server):
+            assert (await names.resolve("a.test")).addresses == ("192.0.2.1",)
+            assert [q.tcp for q in server.asked] == [False, True]
+
+    asyncio.run(main())
+
+
+# --- aliases ------------------------------------------------------------------------------------------------
 
 
 def test_the_shortest_ttl_of_a_chain_of_aliases_counts() -> None:
-    async def main() -> None:
-        async with resolver() as (names, _):
-            answer = await names.resolve("alias.test")
-            assert (answer.addresses, answer.ttl_s) == (("192.0.2.9",), 7)
+    answer = resolve(alias("b.test", "c.test", to=("192.0.2.9",), ttl=70, ttls=(50, 7)))
+    assert (answer.addresses, answer.ttl_s) == (("192.0.2.9",), 7)
+    answer = resolve(alias("b.test", to=("192.0.2.9",), ttl=5, ttls=(50,)))
+    assert answer.ttl_s == 5
 
-    asyncio.run(main())
+
+def test_a_chain_that_ends_with_ipv6_is_followed_as_well() -> None:
+    assert resolve(alias("b.test", "c.test", to=("2001:db8::9",))).addresses == ("2001:db8::9",)
+
+
+def test_an_alias_of_nothing_says_of_what() -> None:
+    error = failure(alias("b.test", "c.test"))
+    assert (error.outcome, error.detail) == (
+        Outcome.DNS_FAILURE,
+        "an alias of c.test, which has no address",
+    )
+
+
+def test_aliases_in_a_circle_and_without_end_are_no_address() -> None:
+    for chain in (["a.test"], ["b.test", "a.test"], [f"n{i}.test" for i in range(40)]):
+        error = failure(alias(*chain, to=("192.0.2.9",) if len(chain) > 2 else ()))
+        assert (error.outcome, error.detail) == (Outcome.DNS_FAILURE, "its aliases come to no end")
+
+
+def test_addresses_of_names_that_were_not_asked_about_are_nobodys() -> None:
+    def lie(question: object) -> Reply:
+        return Reply((("b.test", A, 60, "192.0.2.66"), ("a.test", A, 60, "192.0.2.1")))
+
+    assert resolve(lie).addresses == ("192.0.2.1",)
+    assert failure(lambda _: Reply((("b.test", A, 60, "192.0.2.66"),))).outcome is Outcome.DNS_FAILURE
+
+
+# --- failures -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("name", "outcome"),
+    ("name", "say", "outcome"),
     [
-        ("nx.test", Outcome.DNS_FAILURE),
-        ("none.test", Outcome.DNS_FAILURE),
-        ("fail.test", Outcome.DNS_TIMEOUT),
-        ("slow.test", Outcome.DNS_TIMEOUT),
-        ("a..test", Outcome.DNS_FAILURE),
+        ("nx.test", nothing, Outcome.DNS_FAILURE),
+        ("none.test", leads_to(), Outcome.DNS_FAILURE),
+        ("a..test", nothing, Outcome.DNS_FAILURE),
+        (f"{'a' * 64}.test", nothing, Outcome.DNS_FAILURE),
+        ("fail.test", code(SERVFAIL), Outcome.DNS_TIMEOUT),
+        ("refused.test", code(REFUSED), Outcome.DNS_TIMEOUT),
+        ("garbage.test", garbage(b"\xff" * 40), Outcome.DNS_TIMEOUT),
+        ("stranger.test", garbage(b"\xff" * 40, keep_id=False), Outcome.DNS_TIMEOUT),
+        ("short.test", garbage(b""), Outcome.DNS_TIMEOUT),
+        ("silent.test", silence, Outcome.DNS_TIMEOUT),
+        ("cut.test", truncated(silence), Outcome.DNS_TIMEOUT),
     ],
 )
-def test_failures_are_told_apart_and_remembered(name: str, outcome: Outcome) -> None:
+def test_failures_are_told_apart_and_remembered(name: str, say: Say, outcome: Outcome) -> None:
     async def main() -> None:
         now = [0.0]
-        async with resolver(lambda: now[0], timeout=timedelta(seconds=0.2)) as (names, server):
-            for _ in range(3):
+        async with resolver(lambda: now[0], {name: say}, timeout=timedelta(seconds=0.2)) as (names, server):
+            for cached in (False, True, True):
                 with pytest.raises(ResolveError) as caught:
                     await names.resolve(name)
                 assert caught.value.outcome is outcome
                 assert caught.value.detail
-            assert all(times <= 2 for times in server.asked.values())
+                assert caught.value.cached is cached
+            asked = len(server.asked)
             assert isinstance(names.known(name), ResolveError)
+            assert len(server.asked) == asked <= 4
             now[0] = 61.0
             assert names.known(name) is None
+
+    asyncio.run(main())
+
+
+def test_a_name_that_is_slow_but_within_the_limit_is_resolved_by_a_server_that_was_quick_before() -> None:
+    async def main() -> None:
+        quick = {f"q{i}.test": leads_to("192.0.2.1") for i in range(20)}
+        says = {**quick, "slow.test": slow(0.6, leads_to("192.0.2.2", ttl=0))}
+        async with resolver(says=says) as (names, _):
+            for name in quick:
+                await names.resolve(name)
+            # c-ares has learnt by now to ask again after a quarter of a second
+            assert (await names.resolve("slow.test")).addresses == ("192.0.2.2",)
+
+    asyncio.run(main())
+
+
+def test_an_answer_after_the_limit_is_a_time_out() -> None:
+    error = failure(slow(1.0, leads_to("192.0.2.1")), timeout=timedelta(seconds=0.15))
+    assert (error.outcome, error.detail) == (Outcome.DNS_TIMEOUT, "no answer in 0.15 s")
+
+
+def test_a_server_that_is_not_there_fails_and_the_next_one_answers() -> None:
+    async def main() -> None:
+        with serving(a_test=leads_to("192.0.2.1")) as server, serving() as gone:
+            pass
+        with serving(a_test=leads_to("192.0.2.1")) as server:
+            settings = policy.Dns(servers=(gone.setting, server.setting))
+            async with Resolver(settings) as names:
+                assert (await names.resolve("a.test")).addresses == ("192.0.2.1",)
 
     asyncio.run(main())
 
@@ -143,8 +249,8 @@ def test_failures_are_told_apart_and_remembered(name: str, outcome: Outcome) -> 
 def test_an_asker_that_gives_up_takes_the_answer_from_nobody() -> None:
     async def main() -> None:
         async with resolver() as (names, _):
-            first = asyncio.create_task(names.resolve("ok.test"))
-            second = asyncio.create_task(names.resolve("ok.test"))
+            first = asyncio.create_task(names.resolve("a.test"))
+            second = asyncio.create_task(names.resolve("a.test"))
             await asyncio.sleep(0)
             first.cancel()
             assert (await second).addresses
@@ -154,35 +260,58 @@ def test_an_asker_that_gives_up_takes_the_answer_from_nobody() -> None:
     asyncio.run(main())
 
 
-def local(host: str, hosts: dict[str, str]) -> str | None:
-    answer = Resolver(policy.Dns(hosts=hosts)).known(host)
-    assert not isinstance(answer, ResolveError)
-    return None if answer is None else answer.addresses[0]
+def test_only_so_many_questions_are_open_at_once() -> None:
+    async def main() -> None:
+        says = {f"n{i}.test": slow(0.05, leads_to("192.0.2.1")) for i in range(12)}
+        async with resolver(says=says, in_flight=3) as (names, server):
+            await asyncio.gather(*(names.resolve(name) for name in says))
+            assert server.open_at_once <= 3
+
+    asyncio.run(main())
 
 
-def test_listed_names_win_exact_before_the_longest_suffix() -> None:
-    hosts = {"*.test": "127.0.0.1", "*.b.test": "127.0.0.2", "a.b.test": "127.0.0.3"}
-    assert local("x.test", hosts) == "127.0.0.1"
-    assert local("x.y.test", hosts) == "127.0.0.1"
-    assert local("x.b.test", hosts) == "127.0.0.2"
-    assert local("a.b.test", hosts) == "127.0.0.3"
-    assert local("test", hosts) is None
-    assert local("x.other", hosts) is None
+# --- ahead of time ------------------------------------------------------------------------------------------
 
 
-def test_a_range_spreads_hosts_by_a_fixed_hash() -> None:
-    hosts = {"*.test": "127.1.0.0/16"}
-    seen = {local(f"h{i}.test", hosts) for i in range(200)}
-    assert len(seen) > 190
-    assert all(ip_address(a) in ip_network("127.1.0.0/16") for a in seen if a)
-    number = int.from_bytes(blake2b(b"a.test", digest_size=8).digest()[:4], "big")
-    assert local("a.test", hosts) == str(ip_network("127.1.0.0/16")[1 + number % 65_534])
+def test_names_asked_for_ahead_are_there_when_they_are_needed_failures_too() -> None:
+    async def main() -> None:
+        says = {f"n{i}.test": slow(0.02, leads_to("192.0.2.1")) for i in range(6)}
+        async with resolver(says=says, prefetch=2) as (names, server):
+            await names.prefetch([*says, "nx.test", "192.0.2.9", "n0.test"])
+            assert server.open_at_once <= 2
+            for name in says:
+                assert (await names.resolve(name)).cached
+                assert server.times(name) == 1
+            assert [q.name for q in server.asked if q.kind == A][:2] == ["n0.test", "n1.test"]
+            gone = names.known("nx.test")
+            assert isinstance(gone, ResolveError)
+            assert gone.cached
+
+    asyncio.run(main())
 
 
-def test_an_address_is_its_own_answer() -> None:
-    assert local("192.0.2.7", {}) == "192.0.2.7"
-    assert local("[::1]", {"*.test": "127.0.0.1"}) == "::1"
-    assert local("localhost", {}) == "127.0.0.1"
+def test_who_needs_a_name_that_is_being_asked_for_ahead_waits_for_that_answer() -> None:
+    async def main() -> None:
+        async with resolver(says={"a.test": slow(0.05, leads_to("192.0.2.1"))}) as (names, server):
+            ahead = asyncio.create_task(names.prefetch(["a.test"]))
+            await asyncio.sleep(0.01)
+            answer = await names.resolve("a.test")
+            assert (answer.cached, server.times("a.test")) == (False, 1)
+            await ahead
+
+    asyncio.run(main())
+
+
+# --- without a server ---------------------------------------------------------------------------------------
+
+
+def test_what_the_operator_lists_is_an_answer_from_memory_and_an_address_no_look_up_at_all() -> None:
+    names = Resolver(policy.Dns(hosts={"*.test": "127.0.0.1"}))
+    listed, own = names.known("a.test"), names.known("[2001:db8::1]")
+    assert isinstance(listed, Resolved)
+    assert isinstance(own, Resolved)
+    assert (listed.addresses, listed.cached, listed.ms, listed.expires) == (("127.0.0.1",), True, 0.0, inf)
+    assert (own.addresses, own.cached, own.ms, own.expires) == (("2001:db8::1",), None, None, inf)
 
 
 def test_answers_taken_over_are_used_until_they_expire() -> None:
@@ -192,7 +321,7 @@ def test_answers_taken_over_are_used_until_they_expire() -> None:
     names.remember("a.test", ["192.0.2.1"], 10)
     known = names.known("b.test")
     assert isinstance(known, Resolved)
-    assert known.addresses == ("192.0.2.1",)
+    assert (known.addresses, known.expires) == (("192.0.2.1",), 10.0)
     own = names.known("a.test")
     assert isinstance(own, Resolved)
     assert own.addresses == ("127.0.0.1",)
@@ -203,3 +332,13 @@ def test_answers_taken_over_are_used_until_they_expire() -> None:
 def test_a_listed_host_without_an_address_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"'a\.test' leads to 'nowhere'"):
         Resolver(policy.Dns(hosts={"a.test": "nowhere"}))
+
+
+@hypothesis(max_examples=40, deadline=None)
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=5))
+def test_no_bytes_from_a_name_server_make_more_than_a_typed_error(lies: list[bytes]) -> None:
+    says = in_turn(*(garbage(data) for data in lies))
+    assert failure(says, timeout=timedelta(seconds=0.05)).outcome in (
+        Outcome.DNS_FAILURE,
+        Outcome.DNS_TIMEOUT,
+    )

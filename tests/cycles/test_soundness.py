@@ -71,6 +71,11 @@ def test_a_public_suffix_is_no_domain_but_may_be_a_host(name: str) -> None:
         ("[parsing]\ndeadline = '0s'", ["parsing.deadline", "longer than nothing"]),
         ("[fetching]\nlease = '20ms'", ["fetching.lease", "at least 1s"]),
         ("[egress]\nports = [70000]", ["egress.ports", "65535"]),
+        ('[dns]\nservers = ["localhost:53"]', ["dns.servers", "'localhost:53'", "127.0.0.1:5353"]),
+        ('[dns]\nservers = ["127.0.0.1:x"]', ["dns.servers", "127.0.0.1:5353"]),
+        ('[dns]\nservers = ["[::1]:99999"]', ["dns.servers", "99999 is no port"]),
+        ('[dns]\nservers = ["127.0.0.1:53,127.0.0.2:53"]', ["dns.servers", "127.0.0.1:5353"]),
+        ("[dns]\nin_flight = 0", ["dns.in_flight", "at least 1"]),
         ("[storage]\ntier_ratio = 1", ["storage.tier_ratio", "at least 2"]),
     ],
 )
@@ -83,3 +88,10 @@ def test_known_links_are_those_that_tables_tell_of() -> None:
     comment = (TABLES["links"].field("via").metadata or {})[b"comment"].decode()
     assert set(soundness.VIAS) == set(comment.replace(" or ", ", ").split(", "))
     assert set(Parsing().via) <= set(soundness.VIAS)
+
+
+@pytest.mark.parametrize(
+    "server", ["127.0.0.1", "127.0.0.1:5353", "::1", "2001:db8::53", "[2001:db8::53]", "[::1]:5353"]
+)
+def test_name_servers_are_addresses_with_or_without_a_port(server: str) -> None:
+    assert config.load(f'[dns]\nservers = ["{server}"]', {}).dns.servers == (server,)
