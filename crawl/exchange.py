@@ -8,12 +8,14 @@ and decoded bytes stop at their caps. It opens no connection and knows no HTTP l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from crawl import policy
 from crawl.content import Decoder
 from crawl.outcomes import Outcome, from_status
+from crawl.screen import Screen, Verdict
+from crawl.sniff import HEADER
 
 __all__ = ["DROPPED", "REDIRECTS", "STALE", "Answer", "Incoming", "Request", "header", "location", "settle"]
 
@@ -23,8 +25,11 @@ DROPPED: Final = "dropped"
 STALE: Final = "stale_connection"
 #: statuses whose Location is a target (RFC 9110 15.4; 300 only where it has one)
 REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
-#: nobody reads the body of a redirect; up to this much of it saves the connection
-_REDIRECT_BODY: Final = 65_536
+#: of a body that nobody reads (of a redirect, of a type left alone): up to this much saves the connection,
+#: whose set-up would cost about as much
+_UNREAD_BODY: Final = 65_536
+#: longest Content-Length that libcurl heeds; a longer one it takes for none at all
+_LENGTH_DIGITS: Final = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,8 @@ class Request:
     pin: str
     headers: tuple[str, ...] = ()
     decoded_bytes: int | None = None  # a tighter cap than the limits'
+    spent_ms: float = 0.0  # time that counts against the deadline already: resolving the name
+    screen: Screen | None = None  # judges an answer of status 200 by its type; None: any is taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +67,7 @@ class Answer:
     connect_ms: float | None = None
     tls_ms: float | None = None
     first_byte_ms: float | None = None
+    sniffed_type: str | None = None  # what the screen took it for; None: nobody looked
 
     @property
     def total_ms(self) -> float:
@@ -77,12 +85,16 @@ class Incoming:
         "_decoder",
         "_limits",
         "_lines",
+        "_lost_length",
+        "_screen",
         "_seen_bytes",
         "_seen_lines",
         "_text",
         "_wire_limit",
+        "headed",
         "length",
         "stop",
+        "verdict",
         "wire",
     )
 
@@ -90,13 +102,16 @@ class Incoming:
         self._limits = limits
         self.reset(None)
 
-    def reset(self, decoded_bytes: int | None) -> None:
+    def reset(self, decoded_bytes: int | None, screen: Screen | None = None) -> None:
         """Ready for the next answer, with a tighter cap on its decoded bytes if one is given."""
         limits = self._limits
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._decoder: Decoder | None = None
-        self._began_body = False
+        self._began_body = self._lost_length = False
+        self._screen = screen  # until it has given its verdict
+        self.verdict: Verdict | None = None
+        self.headed = False  # the head of the answer, or of an interim one, is complete
         self._seen_bytes = self._seen_lines = 0
         self._wire_limit = limits.wire_bytes
         self._decoded_limit = min(limits.decoded_bytes, decoded_bytes or limits.decoded_bytes)
@@ -124,7 +139,35 @@ class Incoming:
             if line[:5] == b"HTTP/":
                 self._lines.clear()
             self._lines.append(line)
+            self.headed = line in (b"\r\n", b"\n")
+            if self.headed and self._screen is not None and self.status == 200:
+                return self._head_done()
         return None
+
+    def _head_done(self) -> int | None:
+        """The head of an answer that is screened is complete: 0 = stop, its type tells enough."""
+        self.begin_body()
+        assert self._screen is not None
+        verdict = self._screen.declared(self._text)
+        return None if verdict is None or self._judged(verdict) else 0
+
+    def _judged(self, verdict: Verdict) -> bool:
+        """Whether to go on: with what is read, and with the rest of what is not where it saves a connection.
+
+        (A stream of HTTP/2 ends without its connection.)
+        """
+        self.verdict, self._screen = verdict, None
+        if verdict.reason is None:
+            return True
+        self._chunks.clear()
+        self.length = 0
+        announced = header(self._text, "content-length") or ""
+        left = int(announced) - self.wire if announced.isdigit() and len(announced) < _LENGTH_DIGITS else None
+        if left is None or left > _UNREAD_BODY or self._lines[0].startswith(b"HTTP/2"):
+            self.stop = verdict.reason
+            return False
+        self._wire_limit = min(self._wire_limit, self.wire + left)
+        return True
 
     def data(self, data: bytes) -> bool:
         """One piece of the body as it was sent."""
@@ -134,6 +177,8 @@ class Incoming:
         if self.wire > self._wire_limit:
             data = data[: len(data) - (self.wire - self._wire_limit)]
             self.stop = "wire_bytes"
+        if self.verdict is not None and self.verdict.reason is not None:
+            return self.stop is None
         if self._decoder is not None:
             data = self._decoder.feed(data)
             if self._decoder.stopped():
@@ -143,6 +188,8 @@ class Incoming:
             self.stop = self.stop or "decoded_bytes"
         self._chunks.append(data)
         self.length += len(data)
+        if self._screen is not None and self.length >= HEADER and self.status == 200:
+            return self._judged(self._screen.shown(self._text, self.body()[:HEADER])) and self.stop is None
         return self.stop is None
 
     def begin_body(self) -> None:
@@ -154,7 +201,10 @@ class Incoming:
             coding = ",".join(_values(self._text, lower, "content-encoding"))
             self._decoder = Decoder(coding, self._decoded_limit) if coding else None
         if "location" in lower and self.redirects:
-            self._wire_limit = min(self._wire_limit, _REDIRECT_BODY)
+            self._wire_limit = min(self._wire_limit, _UNREAD_BODY)
+        if "content-length" in lower and "transfer-encoding" not in lower:
+            announced = header(self._text, "content-length") or ""
+            self._lost_length = len(announced) > _LENGTH_DIGITS and announced.isdigit()
 
     @property
     def redirects(self) -> bool:
@@ -165,11 +215,21 @@ class Incoming:
         """Fault of the body's coding, if any. `whole`: the transfer ended as it should."""
         if not self._began_body and self._lines:
             self.begin_body()
+        self._last_look(whole)
+        if whole and self._lost_length and self.wire:
+            return "body_cut"  # nobody sends as much as was announced
         if self._decoder is None:
             return None
         if whole:
             self._decoder.finish()
         return self._decoder.fault
+
+    def _last_look(self, whole: bool) -> None:
+        """Judge a body shorter than what a screen wants to see; one that was cut is not refused for that."""
+        if self._screen is None or self.status != 200:
+            return
+        verdict = self._screen.shown(self._text, self.body()[:HEADER])
+        self.verdict, self._screen = verdict if whole else replace(verdict, reason=None), None
 
     @property
     def status(self) -> int | None:
@@ -197,11 +257,22 @@ def settle(incoming: Incoming, status: int, fault: str | None) -> tuple[Outcome,
         return outcome, None, False  # whatever became of its body
     if outcome is Outcome.REDIRECT:
         return Outcome.BAD_REDIRECT, "no_location" if status in REDIRECTS else f"status_{status}", False
+    if outcome is Outcome.MALFORMED:
+        return outcome, "status_out_of_range", fault is not None
+    if status == 206:  # an answer to Range, which is never sent (RFC 9110 15.3.7)
+        return Outcome.MALFORMED, "unasked_206", True
+    verdict = incoming.verdict
+    if verdict is not None and verdict.reason is not None and outcome is Outcome.OK:
+        return verdict.outcome, verdict.reason, False  # however much came of what nobody reads
     if fault is None:
         return outcome, None, False
     if outcome is not Outcome.OK:
         return outcome, fault, True  # what it said stands without the rest of its body
-    return _BODY_FAULTS.get(fault, Outcome.MALFORMED), fault, fault not in _NOT_TRUNCATED
+    return _BODY_FAULTS.get(fault, _broken(fault)), fault, fault not in _NOT_TRUNCATED
+
+
+def _broken(fault: str) -> Outcome:
+    return Outcome.RESET if fault.startswith("http2") else Outcome.MALFORMED
 
 
 #: what a 2xx becomes whose body is not whole

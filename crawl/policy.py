@@ -16,6 +16,7 @@ from typing import Final
 __all__ = [
     "PUBLIC_FLOOR",
     "Agent",
+    "Content",
     "Dns",
     "Egress",
     "Fetching",
@@ -32,6 +33,7 @@ __all__ = [
     "Scope",
     "Settings",
     "Storage",
+    "Tls",
 ]
 
 #: no setting brings the gap between two requests to a public host below this
@@ -61,6 +63,13 @@ class Egress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """Whom to believe on https. Certificates are always verified: there is no switch."""
+
+    ca_file: str = ""  # absolute path of a PEM file, trusted besides the system's wherever requests are made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dns:
     """How names become addresses."""
 
@@ -68,6 +77,8 @@ class Dns:
     servers: tuple[str, ...] = ()  # host:port; empty = the system's
     timeout: timedelta = timedelta(seconds=5)  # how long one name may take to resolve
     negative_ttl: timedelta = timedelta(seconds=60)  # how long a failed name is remembered
+    in_flight: int = 250  # questions a task may have open
+    prefetch: int = 50  # of these, names asked for before their host's turn comes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +88,15 @@ class Politeness:
     min_delay: timedelta = timedelta(seconds=1)  # least gap between two requests to a host
     factor: float = 10.0  # Mercator's: ten times as long as the last download took
     factor_cap: timedelta = timedelta(seconds=60)  # longest gap that the factor makes
-    in_flight: int = 250  # questions a task may have open
-    prefetch: int = 50  # of these, names asked for before their host's turn comes
     slow_latency: timedelta = timedelta(seconds=5)  # above this moving average: one request per slow_delay
     slow_delay: timedelta = timedelta(seconds=5)  # gap for a slow host
     backoff_base: timedelta = timedelta(seconds=1)  # 2^n of it after n errors in a row
     backoff_max: timedelta = timedelta(hours=1)  # longest back-off of a host
     circuit_after: int = 3  # host-level errors in a row that open the circuit
     retry_after_max: timedelta = timedelta(hours=24)  # longest Retry-After that is honoured
-    long_crawl_delay: timedelta = timedelta(seconds=60)  # above: kept in full, and deprioritised
+    long_crawl_delay: timedelta = timedelta(seconds=60)  # above: kept in full, but no round waits for it
+    #: hosts with one clock: group -> hosts, and *.suffix for all below; like { news = ["a.test", "*.b.test"] }
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +123,7 @@ class Limits:
     request_deadline: timedelta = timedelta(seconds=60)  # one request, from resolving to the last byte
     connect_timeout: timedelta = timedelta(seconds=10)  # TCP and TLS
     idle: timedelta = timedelta(seconds=15)  # without a byte
+    keep_alive: timedelta = timedelta(seconds=60)  # a kept connection unused for longer is not used again
     header_bytes: int = 64 * 1024  # response header bytes
     header_lines: int = 200  # response header lines
     wire_bytes: int = 10_000_000  # body bytes as received
@@ -135,6 +147,16 @@ class Parsing:
     #: kinds of links that are followed
     via: tuple[str, ...] = ("a", "area", "frame", "iframe", "refresh", "redirect", "link")
     follow_nofollow: bool = True  # rel=nofollow is stored; by default a link is a link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What is read, by media type (docs/plugins.md). A body of any other type is left where it is."""
+
+    #: media types that are read; each needs a reader: HTML and PDF are there, others plug in
+    types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
+    #: media type -> module:function that reads it, before what installed packages offer
+    readers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,12 +259,14 @@ class Settings:
 
     agent: Agent = Agent()
     egress: Egress = Egress()
+    tls: Tls = Tls()
     dns: Dns = field(default_factory=Dns)
-    politeness: Politeness = Politeness()
+    politeness: Politeness = field(default_factory=Politeness)
     scope: Scope = Scope()
     round: Round = Round()
     limits: Limits = Limits()
     parsing: Parsing = Parsing()
+    content: Content = field(default_factory=Content)
     robots: Robots = Robots()
     fetching: Fetching = Fetching()
     retry: Retry = Retry()

@@ -13,21 +13,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import socket
-import ssl
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
 
 import pycurl
 
-from crawl import policy
+from crawl import faults, policy
 from crawl.budget import Budget
 from crawl.content import ACCEPT_ENCODING
 from crawl.egress import Guard
 from crawl.exchange import DROPPED, STALE, Answer, Incoming, Request, settle
 from crawl.outcomes import Outcome
+from crawl.trust import Trust
 
 __all__ = ["Answer", "Request", "Transport"]
 
@@ -43,22 +42,6 @@ _HTTP_VERSIONS: Final = {
     pycurl.CURL_HTTP_VERSION_1_1: "1.1",
     pycurl.CURL_HTTP_VERSION_2_0: "2",
 }
-_TLS: Final = frozenset(
-    getattr(pycurl, name)
-    for name in dir(pycurl)
-    if name.startswith("E_SSL_") or name == "E_PEER_FAILED_VERIFICATION"
-)
-#: the connection went away
-_LOST: Final = {
-    pycurl.E_GOT_NOTHING: "no_answer",
-    pycurl.E_SEND_ERROR: "send_failed",
-    pycurl.E_RECV_ERROR: "receive_failed",
-    pycurl.E_PARTIAL_FILE: "body_cut",
-    pycurl.E_HTTP2: "http2",
-    92: "http2_stream",  # CURLE_HTTP2_STREAM, which pycurl does not name
-}
-
-
 #: the byte budget is about large bodies: the first bytes of each are not counted
 _UNCOUNTED: Final = 65_536
 #: reasons to stop under which what came in is no answer
@@ -75,10 +58,10 @@ class Transport:
         agent: policy.Agent,
         *,
         budget: int = policy.Fetching().in_flight_bytes,
-        ca_file: str | None = None,
+        tls: policy.Tls = policy.Tls(),  # noqa: B008 - frozen
         permit: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`budget`: bytes in flight of large bodies. `ca_file`: certificates to trust; None: the system's.
+        """`budget`: bytes in flight of large bodies. Raises SettingsError for a `tls.ca_file` that is none.
 
         `permit`: asked once more when a connection stands, right before the request goes out: a process that
         was stopped in between may have lost the right to send it (answered with the reason `DROPPED`).
@@ -87,7 +70,7 @@ class Transport:
         self.permit = permit
         self.limits = limits
         self._agent = agent
-        self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
+        self._trust = Trust(tls.ca_file)
         self._multi: Any = pycurl.AsyncCurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, _KEPT_CONNECTIONS)
         self._pool: list[_Transfer] = []
@@ -119,6 +102,7 @@ class Transport:
         for transfer in self._pool:
             transfer.curl.close()
         self._pool.clear()
+        self._trust.close()
 
     @property
     def in_flight(self) -> int:
@@ -152,7 +136,8 @@ class Transport:
     def _start(self, request: Request, deliver: Callable[[Answer], None]) -> _Transfer:
         transfer = self._pool.pop() if self._pool else _Transfer(self, self._new_handle())
         now = asyncio.get_running_loop().time()
-        transfer.prepare(request, deliver, now, now + self.limits.request_deadline.total_seconds())
+        left = self.limits.request_deadline.total_seconds() - request.spent_ms / 1e3
+        transfer.prepare(request, deliver, now, now + left)
         future = self._multi.add_handle(transfer.curl)
         self._active[transfer] = future
         future.add_done_callback(transfer.ended)
@@ -213,9 +198,10 @@ class Transport:
             # a second belt: the sweep comes first, except for a transfer that waits for the byte budget
             pycurl.TIMEOUT_MS: round(limits.request_deadline.total_seconds() * 1e4 + 60_000),
             pycurl.BUFFERSIZE: 65_536,  # fewer reads a body than with the default of 16 KiB
+            pycurl.MAXAGE_CONN: max(1, round(limits.keep_alive.total_seconds())),
         }
-        if self._ca_file is not None:
-            options[pycurl.CAINFO] = self._ca_file
+        if self._trust.path is not None:
+            options[pycurl.CAINFO] = self._trust.path
         curl = pycurl.Curl()
         for option, value in options.items():
             curl.setopt(option, value)
@@ -250,7 +236,7 @@ class _Transfer:
         if request.headers != self._headers:
             self._headers = request.headers
             curl.setopt(pycurl.HTTPHEADER, [*_HEADERS, *request.headers])
-        self.incoming.reset(request.decoded_bytes)
+        self.incoming.reset(request.decoded_bytes, request.screen)
         self.deliver = deliver
         self.deadline = deadline
         self.paused_at: float | None = None
@@ -331,10 +317,10 @@ class _Transfer:
         stop = incoming.stop
         coding_fault = incoming.end(whole=code == 0 and stop is None)
         status = incoming.status
-        headed = status is not None and status >= 200 and stop not in _NO_ANSWER
+        headed = incoming.headed and status is not None and status >= 200 and stop not in _NO_ANSWER
         if headed and self._denied is None and not self._resent:
             assert status is not None
-            fault = stop or (_body_fault(code, message) if code else coding_fault)
+            fault = stop or (faults.of_body(code, message) if code else coding_fault)
             outcome, reason, truncated = settle(incoming, status, fault)
         else:
             truncated = False
@@ -360,6 +346,7 @@ class _Transfer:
             connect_ms=connected * 1e3 if self._peer is not None else None,
             tls_ms=max(0.0, secured - connected) * 1e3 if secured > 0 else None,
             first_byte_ms=info(pycurl.STARTTRANSFER_TIME) * 1e3 if status is not None else None,
+            sniffed_type=incoming.verdict.media_type if incoming.verdict is not None else None,
         )
 
     def _failure(self, code: int, message: str, stop: str | None) -> tuple[Outcome, str]:
@@ -370,27 +357,14 @@ class _Transfer:
             return Outcome.EGRESS_DENIED, self._denied
         if self._resent:
             return Outcome.RESET, STALE
-        if stop in ("deadline", "idle") or code == pycurl.E_OPERATION_TIMEDOUT:
-            connecting = self._peer is None
-            return Outcome.CONNECT_TIMEOUT if connecting else Outcome.TIMEOUT, stop or "connect_timeout"
+        connected = self._peer is not None
+        if stop in ("deadline", "idle"):
+            return Outcome.TIMEOUT if connected else Outcome.CONNECT_TIMEOUT, stop
         if stop is not None:
             return Outcome.MALFORMED, stop
-        if code == pycurl.E_COULDNT_CONNECT:
-            number = self.curl.getinfo(pycurl.OS_ERRNO)
-            timed_out = number == errno.ETIMEDOUT
-            name = errno.errorcode.get(number, "unreachable").lower()
-            return Outcome.CONNECT_TIMEOUT if timed_out else Outcome.REFUSED, name
-        if code in _TLS:
-            return Outcome.TLS_FAILURE, message[:200] or "tls"
-        if code in _LOST:
-            return Outcome.RESET, _LOST[code]
-        return Outcome.MALFORMED, message[:200] or f"curl_{code}"
-
-
-def _body_fault(code: int, message: str) -> str:
-    """Why a body is not whole, from libcurl's error after the head."""
-    if code == pycurl.E_RECV_ERROR and "chunk" in message.lower():
-        return "chunking"
-    if code in _LOST:
-        return "body_cut"
-    return "deadline" if code == pycurl.E_OPERATION_TIMEDOUT else f"body: {message[:200]}"
+        if code == 0:  # libcurl takes a head that ends with the connection for an answer
+            interim = self.incoming.headed and self.incoming.status is not None
+            return (Outcome.MALFORMED, "interim_only") if interim else (Outcome.RESET, "head_cut")
+        info = self.curl.getinfo
+        verify, system = info(pycurl.SSL_VERIFYRESULT), info(pycurl.OS_ERRNO)
+        return faults.of_request(code, message, verify=verify, system=system, connected=connected)

@@ -149,9 +149,16 @@ async def _visit(
     settings = context.settings
     keyer = safety.keyer(context.work.store, settings.identity)
     guard = Guard(settings.egress)
-    budget = settings.fetching.in_flight_bytes
+    transport = Transport(
+        guard,
+        settings.limits,
+        settings.agent,
+        budget=settings.fetching.in_flight_bytes,
+        tls=settings.tls,
+        permit=lease.permit,
+    )
     async with (
-        Transport(guard, settings.limits, settings.agent, budget=budget, permit=lease.permit) as transport,
+        transport,
         Resolver(settings.dns) as resolver,
     ):
         return await fetch.visit(
@@ -179,7 +186,7 @@ async def _visit(
         )
 
 
-def _replay(context: Context, adopted: Sequence[claims.Part]) -> Iterator[tuple[Fetch | Skip, bytes | None]]:
+def _replay(context: Context, adopted: Sequence[claims.Part]) -> Iterator[tuple[Fetch | Skip, codec.Body | None]]:
     for part in adopted:
         for record, body, _ in codec.decode(context.work.store.read(part.path)[: part.length]):
             yield record, body

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crawl.errors import LakeBusy, UsageError
-from cycles import closing, opening, steps
+from cycles import closing, opening, soundness, steps
 from cycles.clock import utcnow
 from cycles.holding import hold
 from cycles.lazycluster import LazyCluster
 from cycles.options import RunOptions
 from cycles.progress import Progress
-from cycles.setup import open_lake, require_agent
+from cycles.setup import SETTINGS, open_lake, require_agent
 from cycles.upkeep import NOTHING, upkeep
 from lake import rounds
 
@@ -152,6 +152,7 @@ def _may_ask(desk: steps.Desk, hosts: Sequence[str]) -> None:
     """
     try:
         require_agent(desk.context.settings, hosts)
+        soundness.check_files(desk.context.settings, SETTINGS)
     except UsageError:
         desk.context.work.give_up()
         raise

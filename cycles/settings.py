@@ -12,7 +12,7 @@ from datetime import datetime
 
 from crawl.errors import SettingsError
 from crawl.policy import PUBLIC_FLOOR
-from cycles import config, ledger
+from cycles import config, ledger, soundness
 from cycles.output import grid, to_json
 from cycles.setup import SETTINGS, settings_text, who
 from cycles.workspace import store_at
@@ -70,6 +70,8 @@ def change(root: str, key: str, value: str, now: datetime) -> str:
     store = _store(root)
     before = settings_text(store)
     after = config.set_key(before, key, value)
+    if key == "tls.ca_file":
+        soundness.check_files(config.load(after, {}, store.url(SETTINGS)), store.url(SETTINGS))
     store.write(SETTINGS, after.encode())
     ledger.audit(store, at=now, who=who(), action="config set", subject=key, detail=value)
     try:

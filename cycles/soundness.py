@@ -1,7 +1,7 @@
 """Do settings make sense? What the type of a value cannot show, and several of them together.
 
 What always holds: what is refused is named with its place and key, and the message says what to write
-instead. It reads no file and no environment; types and names of keys are `cycles.config`'s.
+instead. `check` reads no file and no environment; types and names of keys are `cycles.config`'s.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+from crawl import trust
 from crawl.errors import SettingsError
 from crawl.policy import Settings
 
-__all__ = ["VIAS", "check"]
+__all__ = ["VIAS", "check", "check_files"]
 
 #: kinds of links there are (column `via` of links)
 VIAS: Final = ("a", "area", "link", "frame", "iframe", "refresh", "header", "sitemap", "redirect")
@@ -25,11 +26,12 @@ _LEAST: Final[Mapping[str, int | timedelta]] = {
     "round.window": timedelta(milliseconds=1),
     "politeness.circuit_after": 1,
     "dns.timeout": timedelta(milliseconds=1),
-    "limits.request_deadline": timedelta(milliseconds=1),
     "dns.in_flight": 1,
     "dns.prefetch": 1,
+    "limits.request_deadline": timedelta(milliseconds=1),
     "limits.connect_timeout": timedelta(milliseconds=1),
     "limits.idle": timedelta(milliseconds=1),
+    "limits.keep_alive": timedelta(seconds=1),
     "limits.header_bytes": 1,
     "limits.header_lines": 1,
     "limits.wire_bytes": 1,
@@ -68,6 +70,12 @@ def check(settings: Settings, place: str) -> None:
         _ranges(settings), _agent(settings), _scope(settings), _networks(settings), _schedules(settings)
     ):
         raise SettingsError(f"{place}: {key}{why}")
+
+
+def check_files(settings: Settings, place: str) -> None:
+    """The files that settings name, where they are about to be used. Raises SettingsError."""
+    if settings.tls.ca_file and (wrong := trust.fault(settings.tls.ca_file)):
+        raise SettingsError(f"{place}: tls.ca_file{wrong}")
 
 
 def _value(settings: Settings, key: str) -> Any:
@@ -151,20 +159,12 @@ def _networks(settings: Settings) -> Faults:
                 ip_network(text, strict=False)
             except ValueError as exc:
                 yield key, f": {text!r} is no address or range: {exc}"
-    for port in settings.egress.ports:
-        if not 0 < port < 65_536:
-            yield "egress.ports", f": {port} is no port: write a number from 1 to 65535"
-
-
-def _schedules(settings: Settings) -> Faults:
-    recrawl, planning = settings.recrawl, settings.planning
-    if recrawl.floor > recrawl.ceiling:
     for server in settings.dns.servers:
         if (fault := _no_server(server)) is not None:
             yield "dns.servers", f": {server!r} is no name server: {fault}"
-        yield "recrawl.floor", " is longer than recrawl.ceiling: the shortest interval comes first"
-    if any(weight < 0 for weight in planning.weights) or not any(planning.weights):
-        yield "planning.weights", f" = {list(planning.weights)} must not be negative, nor all of them 0"
+    for port in settings.egress.ports:
+        if not 0 < port < 65_536:
+            yield "egress.ports", f": {port} is no port: write a number from 1 to 65535"
     if settings.tls.ca_file and not settings.tls.ca_file.startswith("/"):
         yield (
             "tls.ca_file",
@@ -186,6 +186,14 @@ def _no_server(text: str) -> str | None:
     if port and not 0 < int(port) < 65_536:
         return f"{port} is no port: write a number from 1 to 65535"
     return None
+
+
+def _schedules(settings: Settings) -> Faults:
+    recrawl, planning = settings.recrawl, settings.planning
+    if recrawl.floor > recrawl.ceiling:
+        yield "recrawl.floor", " is longer than recrawl.ceiling: the shortest interval comes first"
+    if any(weight < 0 for weight in planning.weights) or not any(planning.weights):
+        yield "planning.weights", f" = {list(planning.weights)} must not be negative, nor all of them 0"
     high, middle, low = planning.cuts
     if not 1 >= high >= middle >= low >= 0:
         yield (

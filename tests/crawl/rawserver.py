@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Awaitable, Callable
@@ -48,10 +49,11 @@ class RawServer:
     port: int = 0
     connections: int = 0
     address: str = "127.0.0.1"
+    tls: ssl.SSLContext | None = None
 
     async def __aenter__(self) -> "RawServer":
         self._tasks: set[asyncio.Task[None]] = set()
-        self._server = await asyncio.start_server(self._serve, self.address, 0)
+        self._server = await asyncio.start_server(self._serve, self.address, 0, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -68,7 +70,7 @@ class RawServer:
         await asyncio.sleep(0)
 
     def url(self, path: str, host: str = "a.test") -> str:
-        return f"http://{host}:{self.port}{path}"
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}{path}"
 
     def paths(self, host: str | None = None) -> list[str]:
         return [s.path for s in self.seen if host is None or s.host.split(":")[0] == host]
@@ -81,7 +83,7 @@ class RawServer:
         self._tasks.add(task)
         try:
             await self._talk(reader, writer, number)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, ssl.SSLError):
             pass
         except asyncio.CancelledError:
             pass  # the test is over; asyncio's stream callback would report it as an error
