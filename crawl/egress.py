@@ -2,8 +2,9 @@
 
 What always holds: an address that is not globally routed, or that embeds one that is not (mapped, NAT64), is
 refused unless the operator listed a range that holds it; so are tunnels (6to4, Teredo). What is no address at
-all is always refused. It resolves no name: a name is judged by the address it leads to, twice (before the
-connection is opened and again on the connection that is used).
+all is always refused. Of public hosts only ports are asked that may carry HTTP: 80, 443, the unprivileged ones
+but for those of other protocols, and what the operator listed. It resolves no name: a name is judged by the
+address it leads to, twice (before the connection is opened and again on the connection that is used).
 """
 
 from __future__ import annotations
@@ -53,6 +54,17 @@ _NOT_PUBLIC_V6: Final = tuple(
 )
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
 
+#: unprivileged ports of other protocols, which a request could be made to speak (Fetch standard, "bad port")
+_OTHER_PROTOCOLS: Final = frozenset(
+    {
+        *(1719, 1720, 1723),  # H.323, PPTP
+        *(2049, 3659, 4045),  # NFS, Apple SASL, NPP
+        *(4190, 5060, 5061),  # ManageSieve, SIP
+        *(6000, 6566),  # X11, SANE
+        *(6665, 6666, 6667, 6668, 6669, 6679, 6697),  # IRC
+        10080,  # Amanda
+    }
+)
 #: how many verdicts are remembered before they are forgotten all at once
 _REMEMBERED: Final = 65_536
 
@@ -95,7 +107,9 @@ class Guard:
     def permits_port(self, ip: str, port: int) -> bool:
         """Whether this port may be asked: on public hosts 80, 443, unprivileged ones and those listed."""
         permitted, public = self._verdict(ip)
-        return permitted and (not public or port in self._ports or port >= 1024)
+        if not permitted or not public or port in self._ports:
+            return permitted
+        return port >= 1024 and port not in _OTHER_PROTOCOLS
 
     def _verdict(self, ip: str) -> tuple[bool, bool]:
         known = self._verdicts.get(ip)

@@ -59,7 +59,8 @@ class Egress:
     """Where requests may go beyond the public internet."""
 
     allow: tuple[str, ...] = ()  # CIDR ranges, e.g. 127.0.0.0/8
-    ports: tuple[int, ...] = ()  # privileged ports allowed besides 80 and 443
+    #: further ports of public hosts: privileged ones, and those of other protocols (docs/egress.md)
+    ports: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

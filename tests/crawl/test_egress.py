@@ -81,6 +81,13 @@ def test_a_listed_range_opens_itself_and_nothing_else() -> None:
     assert guard.permits("8.8.8.8")
 
 
+def test_ports_of_other_protocols_are_closed_on_public_hosts_unless_listed() -> None:
+    guard = Guard(policy.Egress(allow=("127.0.0.0/8",), ports=(6667,)))
+    assert [guard.permits_port("8.8.8.8", port) for port in (2049, 5060, 6000, 6697, 10080)] == [False] * 5
+    assert guard.permits_port("8.8.8.8", 6667)
+    assert guard.permits_port("127.0.0.1", 6000)
+
+
 def test_privileged_ports_of_public_hosts_are_closed_unless_listed() -> None:
     guard = Guard(policy.Egress(allow=("127.0.0.0/8",), ports=(81,)))
     assert [guard.permits_port("8.8.8.8", port) for port in (80, 443, 81, 8080)] == [True] * 4
