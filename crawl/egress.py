@@ -2,7 +2,7 @@
 
 What always holds: an address that is not globally routed, or that embeds one that is not (mapped, NAT64), is
 refused unless the operator listed a range that holds it; so are tunnels (6to4, Teredo). What is no address at
-all is always refused. Of public hosts only ports are asked that may carry HTTP: 80, 443, the unprivileged ones
+all is always refused. Of public hosts only ports are asked that may carry HTTP: 80, 443, unprivileged ones
 but for those of other protocols, and what the operator listed. It resolves no name: a name is judged by the
 address it leads to, twice (before the connection is opened and again on the connection that is used).
 """
