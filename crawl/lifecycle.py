@@ -48,6 +48,7 @@ NOT_MODIFIED         F    F    F    F    Q    F    F
 REDIRECT             F    F    F    F    F    F    F
 UNSUPPORTED_TYPE     F    F    F    F    F    F    F
 TOO_LARGE            Q    Q    Q    Q    Q    Q    Q
+TYPE_MISMATCH        Q    Q    Q    Q    Q    Q    Q
 PARSE_FAILED         Q    Q    Q    Q    Q    Q    Q
 NOT_FOUND            R>G  =>G  =>G  R>G  =>G  =    =
 GONE                 R>G  =>G  =>G  R>G  =>G  =    =

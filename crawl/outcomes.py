@@ -50,6 +50,7 @@ class Outcome(StrEnum):
     TOO_MANY_REDIRECTS = "TOO_MANY_REDIRECTS"
     BAD_REDIRECT = "BAD_REDIRECT"  # 3xx without a target we could ask
     UNSUPPORTED_TYPE = "UNSUPPORTED_TYPE"  # it answered with what we do not parse
+    TYPE_MISMATCH = "TYPE_MISMATCH"  # its first bytes are something else than it says it is
     PARSE_FAILED = "PARSE_FAILED"  # the parser was killed, ran out of time or memory
 
 
@@ -134,6 +135,7 @@ TABLE: Final[Mapping[Outcome, Rule]] = {
     Outcome.SCOPE_DENIED: _settled(State.BLOCKED, asked=False),
     Outcome.SUPPRESSED: _settled(State.BLOCKED, asked=False),
     Outcome.TOO_LARGE: _settled(State.QUARANTINED),
+    Outcome.TYPE_MISMATCH: _settled(State.QUARANTINED),
     Outcome.PARSE_FAILED: _settled(State.QUARANTINED),
 }
 

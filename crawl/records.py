@@ -69,9 +69,12 @@ class Fetch:
     request_validators: str | None = None
     response_headers: str | None = None
     content_type: str | None = None
+    sniffed_type: str | None = None
     body_hash: str | None = None
     retry_after_ms: float | None = None
     robots_version: str | None = None
+    politeness_group: str | None = None
+    group_gap_ms: float | None = None
     # beside the table's columns: what the parser and the merge need to know about the URL itself
     depth: int = 0
     referrer_key: int | None = None

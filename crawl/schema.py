@@ -89,6 +89,7 @@ last_modified         text?   validator for the next request
 content_hash          text?   SHA-256 of the decoded body
 document_key          int?    document of its text; null before the first parse
 content_length        int?    decoded bytes of the last content
+sniffed_type          text?   media type of the last content, by its first bytes; null before the first
 canonical_hint        text?   rel=canonical, a hint only
 redirect_to_key       int?    where it redirects; null when it does not
 importance            float   0 to 1
@@ -161,13 +162,16 @@ outcome             text    see crawl.outcomes
 reason              text?   detail of the outcome
 request_validators  text?   conditional header lines sent, one a line
 response_headers    text?   header lines as received, one a line
-content_type        text?   Content-Type header
+content_type        text?   Content-Type header; the last, if there are several
+sniffed_type        text?   media type by header and first bytes (MIME Sniffing); null where nobody looked
 wire_bytes          int     body bytes as received
 bytes               int     body bytes decoded
 body_hash           text?   SHA-256 of the decoded body; null without one
 truncated           bool    the body ended early or hit a cap
 retry_after_ms      float?  Retry-After, if sent
 robots_version      text?   robots copy that allowed it; null for robots itself
+politeness_group    text?   hosts with which it shares one clock, by the operator's word; null for its own
+group_gap_ms        float?  gap in force since the end of that group's previous request; null for its own clock
 policy_version      text    settings in force
 """)
 
@@ -177,22 +181,25 @@ round          int    round that stored it
 body_hash      text   SHA-256 of the decoded body
 bytes          bytes  the decoded body, compressed with zstd
 length         int    decoded bytes
-media_type     text   type without parameters, as declared
+media_type     text   type without parameters, as declared; empty where none was
+sniffed_type   text?  type it is read as: by header and first bytes (MIME Sniffing)
 first_url_key  int    smallest (depth, key) URL of the round that brought it
 """)
 
 DOCUMENTS = _schema("""
 day                day     day of the round's start
 round              int     round that stored it
-document_key       int     keyed hash of the text
+document_key       int     keyed hash of the text; of the body where a reader found no text in it
 text               text    visible text
 first_url_key      int     smallest (depth, key) URL of the round that brought it
 url                text    its URL
 title              text?   title
 description        text?   meta description
 language           text?   BCP 47, from the markup
-charset            text    encoding used to decode, WHATWG name
+charset            text?   encoding used to decode, WHATWG name; null of what is no markup
 content_type       text?   Content-Type header
+sniffed_type       text?   media type it was read as
+metadata           text?   JSON object: what the reader of its type tells besides; null where nothing
 last_modified      text?   Last-Modified header
 canonical_hint     text?   rel=canonical
 robots_directives  text?   meta robots and X-Robots-Tag, comma-separated
@@ -377,6 +384,7 @@ etag             text?   validator received
 last_modified    text?   validator received
 content_hash     text?   SHA-256 of the body; null unless content arrived
 content_length   int?    decoded bytes
+sniffed_type     text?   media type by header and first bytes
 redirect_to_key  int?    target of a redirect
 document_key     int?    document of its text; null where not parsed
 changed          bool    content arrived and differs from what was known (true for the first)

@@ -4,7 +4,7 @@ What always holds: every column follows from the row before, the visit, the sett
 304 and a 200 with the same content move a row identically. What came from a host's fault counts against no
 URL. A row is due again later than now. GONE forgets the content (hash, validators, document), so that a page
 that returns is read anew; a parse that failed forgets hash and validators, so that it is tried on the whole
-page again.
+page again, and so does what lied about its type.
 
 States move in `crawl.lifecycle`, dates in `crawl.recrawl`, scores in `crawl.priority`; here they are put
 together, column by column. It reads no lake and knows nothing of URLs that were not visited.
@@ -49,7 +49,7 @@ _CONTENT: Final = _set(Outcome.OK, Outcome.UNSUPPORTED_TYPE)
 #: what was known of the content still stands, or was replaced
 _SAME: Final = _set(Outcome.OK, Outcome.NOT_MODIFIED)
 #: an answer about the content, even if we could not handle it
-_ANSWER: Final = _WELL | _set(Outcome.PARSE_FAILED, Outcome.TOO_LARGE)
+_ANSWER: Final = _WELL | _set(Outcome.PARSE_FAILED, Outcome.TOO_LARGE, Outcome.TYPE_MISMATCH)
 _ASKED: Final = np.array([TABLE[outcome].asked for outcome in _OUTCOMES])
 #: states that explain themselves by the outcome that led to them
 _SETTLED: Final = (State.FETCHED, State.GONE, State.TERMINAL, State.BLOCKED, State.QUARANTINED)
@@ -154,6 +154,8 @@ def _case(
     live = equals(rows["state"], State.FETCHED.value)
     kept = live & equals(moved.states, State.GONE.value) & (among(rows["host"], sorted(held)) >= 0)
     redirected = _set(Outcome.REDIRECT)[outcome] & _differ(rows["redirect_to_key"], visits["redirect_to_key"])
+    # of what is not read nobody knows whether it changed, but a page that becomes such has
+    unread = _set(Outcome.UNSUPPORTED_TYPE)[outcome] & _given(rows["document_key"])
     well = _WELL[outcome]
     return _Case(
         rows=rows,
@@ -164,7 +166,7 @@ def _case(
         held=kept,
         well=well,
         history=history,
-        changed=history & well & (flags(visits["changed"]) | redirected),
+        changed=history & well & (flags(visits["changed"]) | redirected | unread),
         now=now,
         now_us=now_us,
     )
@@ -206,8 +208,9 @@ def _content(case: _Case) -> dict[str, Any]:
     arrived = _CONTENT[case.outcome]
     failed = case.was(Outcome.PARSE_FAILED)
     gone = case.stands(State.GONE)
-    forget = failed | gone
-    unread = case.was(Outcome.UNSUPPORTED_TYPE) & flags(visits["changed"])
+    unread = case.was(Outcome.UNSUPPORTED_TYPE)
+    lied = case.was(Outcome.TYPE_MISMATCH)
+    forget = failed | gone | lied
     news = _SAME[case.outcome] & _given(visits["document_key"])
     document = _choose(unread | gone, None, visits["document_key"], news, rows["document_key"])
     fetched = arrived | failed | case.was(Outcome.NOT_MODIFIED)
@@ -219,10 +222,17 @@ def _content(case: _Case) -> dict[str, Any]:
             forget,
             None,
             visits["content_hash"],
-            arrived & _given(visits["content_hash"]),
+            unread | (arrived & _given(visits["content_hash"])),
             rows["content_hash"],
         ),
-        "content_length": pc.coalesce(visits["content_length"], rows["content_length"]),
+        "content_length": _choose(
+            unread,
+            visits["content_length"],
+            pc.coalesce(visits["content_length"], rows["content_length"]),
+            ~unread,
+            None,
+        ),
+        "sniffed_type": pc.coalesce(visits["sniffed_type"], rows["sniffed_type"]),
         "document_key": document,
         "canonical_hint": pc.if_else(pa.array(news), visits["canonical_hint"], rows["canonical_hint"]),
         "redirect_to_key": _choose(

@@ -89,17 +89,14 @@ def _target(record: Fetch | Skip) -> str | None:
 
 
 def _outcome(record: Fetch, parsed: Parsed | None, failure: str | None) -> str:
-    """What came of the request once its content was looked at: a page, or what the parser does not read.
+    """What came of the request once its content was looked at: read, or of a type that nobody reads.
 
-    Equal content is not looked at again: then its type alone tells.
+    Equal content is not looked at again: what was read then is known.
     """
     if failure:
         return Outcome.PARSE_FAILED.value
     content = record.outcome == Outcome.OK and record.status == 200 and record.bytes > 0
-    if not content or parsed is not None:
-        return record.outcome
-    essence = markup.media_type(record.content_type)
-    unread = arrived(record) or (essence and not markup.is_html(essence, b""))
+    unread = content and parsed is None and arrived(record)
     return Outcome.UNSUPPORTED_TYPE.value if unread else record.outcome
 
 
@@ -123,6 +120,7 @@ def _fetched(record: Fetch, parsed: Parsed | None, failure: str | None, targets:
         "last_modified": _last(headers.get("last-modified")),
         "content_hash": record.body_hash if content else None,
         "content_length": record.bytes if content else None,
+        "sniffed_type": record.sniffed_type,
         "redirect_to_key": next(targets) if _target(record) is not None else None,
         "document_key": parsed[0] if parsed else None,
         "changed": arrived(record),

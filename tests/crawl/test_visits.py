@@ -81,8 +81,15 @@ def test_content_that_is_no_page_is_of_a_type_that_is_not_read() -> None:
     pdf = replace(FETCH, content_type="application/pdf")
     (row,) = rows(pdf)
     assert (row["outcome"], row["changed"], row["content_hash"]) == ("UNSUPPORTED_TYPE", True, "new")
-    (again,) = rows(replace(pdf, known_hash="new"))
-    assert (again["outcome"], again["changed"]) == ("UNSUPPORTED_TYPE", False)
+    (refused,) = rows(
+        replace(pdf, outcome="UNSUPPORTED_TYPE", body_hash=None, sniffed_type="application/pdf")
+    )
+    assert (refused["outcome"], refused["changed"], refused["content_hash"]) == (
+        "UNSUPPORTED_TYPE",
+        False,
+        None,
+    )
+    assert refused["sniffed_type"] == "application/pdf"
     (typeless,) = rows(FETCH)
     assert typeless["outcome"] == "UNSUPPORTED_TYPE"
 

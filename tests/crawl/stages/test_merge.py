@@ -470,7 +470,12 @@ def after_visit(old: dict[str, Any], came: dict[str, Any], held: bool) -> dict[s
 
     waited = (NOW - old["last_checked_at"]).total_seconds() if old["last_checked_at"] else None
     moved = outcome is Outcome.REDIRECT and came["redirect_to_key"] != old["redirect_to_key"]
-    changed = waited is not None and well and (came["changed"] or moved)
+    unread = outcome is Outcome.UNSUPPORTED_TYPE
+    changed = (
+        waited is not None
+        and well
+        and (came["changed"] or moved or unread and old["document_key"] is not None)
+    )
     new["crawl_count"] += came["http_status"] is not None
     if waited is not None and well:
         fade = 2 ** (-waited / timedelta(days=180).total_seconds())
@@ -480,7 +485,7 @@ def after_visit(old: dict[str, Any], came: dict[str, Any], held: bool) -> dict[s
     if changed:
         new["change_count"] += 1
         new["last_changed_at"] = NOW
-    if well or outcome in {Outcome.PARSE_FAILED, Outcome.TOO_LARGE}:
+    if well or outcome in {Outcome.PARSE_FAILED, Outcome.TOO_LARGE, Outcome.TYPE_MISMATCH}:
         new["last_checked_at"] = NOW
 
     content = outcome in {Outcome.OK, Outcome.UNSUPPORTED_TYPE}
@@ -489,16 +494,18 @@ def after_visit(old: dict[str, Any], came: dict[str, Any], held: bool) -> dict[s
     for name in ("etag", "last_modified"):
         if content or (outcome is Outcome.NOT_MODIFIED and came[name] is not None):
             new[name] = came[name]
-    if content and came["content_hash"] is not None:
+    if unread or (content and came["content_hash"] is not None):
         new["content_hash"] = came["content_hash"]
-    if came["content_length"] is not None:
+    if unread or came["content_length"] is not None:
         new["content_length"] = came["content_length"]
+    if came["sniffed_type"] is not None:
+        new["sniffed_type"] = came["sniffed_type"]
     if parsed:
         new["document_key"], new["parsed_at"] = came["document_key"], NOW
         new["canonical_hint"] = came["canonical_hint"]
-    if outcome is Outcome.UNSUPPORTED_TYPE and came["changed"]:
+    if unread:
         new["document_key"] = None
-    if outcome is Outcome.PARSE_FAILED or after is State.GONE:
+    if outcome in {Outcome.PARSE_FAILED, Outcome.TYPE_MISMATCH} or after is State.GONE:
         new |= {"content_hash": None, "etag": None, "last_modified": None}
     if after is State.GONE:
         new["document_key"] = None
