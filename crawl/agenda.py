@@ -24,7 +24,7 @@ class Agenda(Generic[Key]):
     def __init__(self, slots: int) -> None:
         self._slots = slots
         self._heap: list[tuple[float, int, Key]] = []
-        self._waiting: set[Key] = set()
+        self._waiting: dict[Key, int] = {}  # who waits, and the number of the heap's entry that counts
         self._granted: set[Key] = set()
         self._number = 0
 
@@ -49,16 +49,21 @@ class Agenda(Generic[Key]):
         """`key` wants a turn, not before `at`. Raises ValueError if it waits or has one already."""
         if key in self:
             raise ValueError(f"{key!r} is on the agenda already")
-        self._number += 1
-        self._waiting.add(key)
-        heapq.heappush(self._heap, (at, self._number, key))
+        self._push(key, at)
+
+    def move(self, key: Key, at: float) -> None:
+        """`key`, which waits, wants its turn at another time. Raises ValueError if it does not wait."""
+        if key not in self._waiting:
+            raise ValueError(f"{key!r} does not wait")
+        self._push(key, at)
 
     def claim(self, now: float) -> Key | None:
         """Grants a turn to the one that has waited longest past its time; None if nobody may start now."""
-        if len(self._granted) >= self._slots or not self._heap or self._heap[0][0] > now:
+        at = self.next_at()
+        if at is None or at > now:
             return None
         key = heapq.heappop(self._heap)[2]
-        self._waiting.remove(key)
+        del self._waiting[key]
         self._granted.add(key)
         return key
 
@@ -68,6 +73,8 @@ class Agenda(Generic[Key]):
 
     def next_at(self) -> float | None:
         """When the next turn may begin; None while nobody waits or no slot is free."""
+        while self._heap and self._waiting.get(self._heap[0][2]) != self._heap[0][1]:
+            heapq.heappop(self._heap)  # it was moved
         if not self._heap or len(self._granted) >= self._slots:
             return None
         return self._heap[0][0]
@@ -76,3 +83,8 @@ class Agenda(Generic[Key]):
         """Forgets all who wait."""
         self._heap.clear()
         self._waiting.clear()
+
+    def _push(self, key: Key, at: float) -> None:
+        self._number += 1
+        self._waiting[key] = self._number
+        heapq.heappush(self._heap, (at, self._number, key))

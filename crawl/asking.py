@@ -153,6 +153,7 @@ class Asker:
         sent = Sent(
             started_at=started_at,
             state=queue.state,
+            group_gap_ms=queue.joined.gap_ms if queue.joined else None,
             validators=validators(ask, started_at),
             dns_ms=resolved.ms if resolved else None,
             dns_cached=resolved.cached if resolved else None,

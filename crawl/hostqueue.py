@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from crawl.joined import Joined
 from crawl.outcomes import Outcome
 from crawl.policy import Politeness
-from crawl.politeness import HostState, after, gap
+from crawl.politeness import PUSHED_BACK, HostState, after, gap
 from crawl.records import Fetch, Planned
 
 __all__ = ["Ask", "HostQueue"]
@@ -66,6 +67,8 @@ class HostQueue:
     last_end: datetime | None = None
     #: the circuit was open, and this round's canary failed: the host is left alone until the next round
     shut: bool = False
+    #: the clock that it shares with others, None for one of its own
+    joined: Joined | None = None
 
     def __bool__(self) -> bool:
         return bool(self.robots or self.hops or self.planned)
@@ -118,6 +121,11 @@ class HostQueue:
             wait, rule = gap(state, duration, policy, public=public)
             allowed = record.finished_at + wait
             self.state = replace(state, next_allowed_at=allowed, delay_ms=wait / _MS, gap_rule=rule)
+        if self.joined is not None:
+            wait, _ = gap(self.state, duration, policy, public=public)
+            if fault and record.outcome in PUSHED_BACK:
+                wait = self.state.delay_ms * _MS
+            self.joined.asked(self.state, record.finished_at, wait)
         if record.outcome in (Outcome.REFUSED, Outcome.CONNECT_TIMEOUT):
             self.faults += 1
         self.last_end = record.finished_at
@@ -141,9 +149,13 @@ class HostQueue:
             if state.next_allowed_at is None or allowed > state.next_allowed_at:
                 state = replace(state, next_allowed_at=allowed, delay_ms=longest, gap_rule="crawl_delay")
         self.state = state
+        if self.joined is not None:
+            self.joined.delay(state)
 
     def hold(self, until: datetime) -> None:
-        """Leave the host alone until then, whatever it was before."""
+        """Leave the host, and those joined with it, alone until then, whatever it was before."""
+        if self.joined is not None:
+            self.joined.hold(until)
         allowed = self.state.next_allowed_at
         if allowed is None or allowed < until:
             self.state = replace(self.state, next_allowed_at=until)

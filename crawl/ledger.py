@@ -19,6 +19,7 @@ from crawl.egress import Guard
 from crawl.errors import UrlError
 from crawl.exchange import STALE, Answer, location
 from crawl.hostqueue import Ask, HostQueue
+from crawl.joined import Groups, Joined
 from crawl.keys import Keyer
 from crawl.outcomes import Outcome
 from crawl.policy import Settings
@@ -69,6 +70,11 @@ class Ledger:
         self._now = now
         self.watch = RobotsWatch(robots, keyer, round_=round_, now=now, robots=settings.robots)
         self.queues: dict[str, HostQueue] = {}
+        self._groups = Groups(settings.politeness.groups)
+        self._joined: dict[str, Joined] = {}
+        for state in hosts.values() if self._groups else ():
+            if (joined := self._join(state.host)) is not None:
+                joined.adopt(state, settings.politeness, public=self._public(state))
         self._asked: set[int] = set()
         self._again: set[tuple[str, int]] = set()  # kind and key of second tries that were made
         self._chains: dict[int, list[str]] = {}  # URLs asked in each redirect chain
@@ -83,8 +89,18 @@ class Ledger:
             state = self._hosts.get(host)
             if state is None:
                 state = HostState.new(host, domain, self._keyer.host_key(host))
-            found = self.queues[host] = HostQueue(state)
+            joined = self._join(host)
+            state = replace(state, politeness_group=joined.name if joined else None)
+            found = self.queues[host] = HostQueue(state, joined=joined)
         return found
+
+    def _join(self, host: str) -> Joined | None:
+        """The clock that the host shares with others."""
+        name = self._groups.of(host)
+        return None if name is None else self._joined.setdefault(name, Joined(name))
+
+    def _public(self, state: HostState) -> bool:
+        return not state.addresses or any(map(self._guard.public, state.addresses))
 
     @property
     def asked(self) -> int:
@@ -286,8 +302,7 @@ class Ledger:
         state = queue.state
         if state.next_allowed_at is None:
             state = replace(state, next_allowed_at=at)
-        public = not state.addresses or any(map(self._guard.public, state.addresses))
-        wait, _ = gap(state, None, self._settings.politeness, public=public)
+        wait, _ = gap(state, None, self._settings.politeness, public=self._public(state))
         queue.hold(at + wait)
 
     # --- the end ------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ class Sent:
     dns_ms: float | None
     dns_cached: bool | None
     robots_version: str | None
+    group_gap_ms: float | None = None  # of the hosts that share a clock with it; None for one of its own
 
 
 def validators(ask: Ask, now: datetime) -> tuple[str, ...]:
@@ -116,6 +117,8 @@ def record(
         truncated=answer.truncated,
         retry_after_ms=None if seconds is None else seconds * 1e3,
         robots_version=sent.robots_version,
+        politeness_group=state.politeness_group,
+        group_gap_ms=sent.group_gap_ms,
         policy_version=policy_version,
         depth=ask.depth,
         referrer_key=ask.referrer_key,

@@ -1,6 +1,7 @@
 """Turns in real time: an agenda of hosts driven by one timer, inside a window and under a lease.
 
-What always holds: no turn is given before its time, after the deadline, or while `permit` says no. Real
+What always holds: no turn is given before its time (the host's, and that of the hosts joined with it), after
+the deadline, or while `permit` says no; of joined hosts one at a time has its turn. Real
 times are those of the monotonic clock, anchored once, so that a step of the system clock shortens no gap.
 What a turn is good for is the caller's affair; an error in it ends the whole run.
 """
@@ -13,9 +14,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from crawl.agenda import Agenda
 from crawl.errors import CrawlError
 from crawl.hostqueue import HostQueue
+from crawl.joined import Joined
+from crawl.lines import Lines
 
 __all__ = ["SLICE", "Clock", "LeaseLost", "Turns"]
 
@@ -59,7 +61,7 @@ class Turns:
         self, slots: int, clock: Clock, deadline: float, permit: Callable[[], bool], lease_s: float
     ) -> None:
         """`deadline`: on `clock.monotonic`. `lease_s`: how long a lapsed lease may take to come back."""
-        self._agenda: Agenda[HostQueue] = Agenda(slots)
+        self._agenda: Lines[HostQueue, Joined] = Lines(slots, lambda queue: queue.joined, self._opens)
         self._clock = clock
         self._deadline = deadline
         self._permit = permit
@@ -99,7 +101,13 @@ class Turns:
 
     def due(self, queue: HostQueue) -> float:
         """When the host may be asked, on the monotonic clock."""
-        allowed = queue.state.next_allowed_at
+        at = self._at(queue.state.next_allowed_at)
+        return at if queue.joined is None else max(at, self._opens(queue.joined))
+
+    def _opens(self, joined: Joined) -> float:
+        return self._at(joined.allowed_at)
+
+    def _at(self, allowed: datetime | None) -> float:
         if allowed is None:
             return self._mono0
         return self._mono0 + (allowed - self._wall0).total_seconds() + _SAFETY
@@ -192,7 +200,10 @@ class Turns:
             queue = self._agenda.claim(now)
             if queue is None:
                 break
-            self.turn(queue, now)
+            if self.due(queue) > now:  # it was told to wait longer while it waited
+                self.release(queue)
+            else:
+                self.turn(queue, now)
         if self._agenda.granted or self._agenda.waiting:
             self._schedule(self._agenda.next_at())
         elif not self._over.done():

@@ -147,7 +147,7 @@ def _check(section: str, name: str, value: object, place: str) -> object:
     try:
         if wanted is timedelta:
             return duration(value)
-        given = tuple(value) if isinstance(value, list) else value
+        given = _frozen(value)
         checked: object = _adapter(section, name).validate_python(given, strict=True)
     except ValidationError as exc:
         raise SettingsError(
@@ -158,6 +158,13 @@ def _check(section: str, name: str, value: object, place: str) -> object:
     if isinstance(checked, int | float) and not isinstance(checked, bool) and checked < 0:
         raise SettingsError(f"{place}: {section}.{name} = {value!r} must not be negative")
     return checked
+
+
+def _frozen(value: object) -> object:
+    """Lists as tuples, in tables too."""
+    if isinstance(value, dict):
+        return {name: _frozen(each) for name, each in value.items()}
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _plain(value: object) -> str:
@@ -176,6 +183,7 @@ _WANTED: Final[Mapping[object, str]] = {
     tuple[float, float, float]: "a list of three numbers",
     tuple[float, float, float, float, float]: "a list of five numbers",
     Mapping[str, str]: 'a table of texts, like { "name" = "value" }',
+    Mapping[str, tuple[str, ...]]: 'a table of lists, like { "name" = ["x", "y"] }',
 }
 
 

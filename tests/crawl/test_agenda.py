@@ -103,6 +103,21 @@ def test_nobody_starts_early_and_who_waits_takes_no_slot() -> None:
     assert agenda.claim(99.0) is None
 
 
+def test_who_waits_can_be_moved_and_is_granted_once() -> None:
+    agenda: Agenda[str] = Agenda(2)
+    agenda.put("a", 5.0)
+    agenda.put("b", 4.0)
+    agenda.move("a", 1.0)
+    agenda.move("b", 6.0)
+    assert agenda.next_at() == 1.0
+    assert [agenda.claim(5.0), agenda.claim(5.0)] == ["a", None]
+    assert (agenda.waiting, agenda.next_at(), agenda.claim(6.0)) == (1, 6.0, "b")
+    agenda.release("a")
+    assert agenda.next_at() is None
+    with pytest.raises(ValueError, match="does not wait"):
+        agenda.move("b", 1.0)
+
+
 @given(
     st.dictionaries(
         st.sampled_from("abcdefgh"), st.tuples(st.floats(0.01, 5), st.integers(1, 6)), min_size=1

@@ -202,3 +202,47 @@ def test_a_resumed_host_is_left_alone_for_its_gap_from_the_resume() -> None:
     asked, never = (book.queue(host, host).state.next_allowed_at for host in ("a.test", "b.test"))
     assert asked == NOW + timedelta(hours=1, seconds=5)
     assert never == NOW + timedelta(hours=1, seconds=1)
+
+
+def test_joined_hosts_share_a_clock_that_every_request_to_one_of_them_moves() -> None:
+    manners = policy.Politeness(groups={"news": ("a.test", "*.b.test")}, factor=0.0)
+    book = ledger(
+        "http://a.test/1",
+        "http://x.b.test/2",
+        "http://c.test/3",
+        settings=policy.Settings(politeness=manners),
+    )
+    one, two, three = (book.queue(host, host) for host in ("a.test", "x.b.test", "c.test"))
+    assert one.joined is two.joined is not None
+    assert (one.state.politeness_group, three.joined, three.state.politeness_group) == ("news", None, None)
+    book.fold(done(first(book)), None)
+    ended = NOW + timedelta(seconds=1)
+    assert one.joined.allowed_at == ended + timedelta(seconds=1)
+    assert two.state.next_allowed_at is None
+    ask = first(book, "x.b.test")
+    book.fold(done(ask, Outcome.RATE_LIMITED, 429, retry_after_ms=30_000.0), None)
+    assert one.joined.allowed_at == ended + timedelta(seconds=30)
+    book.resume(ended + timedelta(seconds=40))
+    assert one.joined.allowed_at == ended + timedelta(seconds=70)
+
+
+def test_a_member_that_cannot_be_reached_holds_the_others_up_for_a_gap_only() -> None:
+    manners = policy.Politeness(
+        groups={"news": ("a.test", "b.test")}, factor=0.0, backoff_base=timedelta(seconds=60)
+    )
+    book = ledger("http://a.test/1", "http://b.test/2", settings=policy.Settings(politeness=manners))
+    book.fold(done(first(book), Outcome.REFUSED, None), None)
+    joined = book.queue("b.test", "b.test").joined
+    assert joined is not None
+    assert joined.allowed_at == NOW + timedelta(seconds=2)
+
+
+def test_a_group_is_spared_what_members_met_in_an_earlier_round_need() -> None:
+    manners = policy.Politeness(groups={"news": ("a.test", "b.test")})
+    before = replace(
+        HostState.new("b.test", "b.test", 1), next_allowed_at=NOW + timedelta(seconds=9), delay_ms=9_000.0
+    )
+    book = ledger("http://a.test/1", settings=policy.Settings(politeness=manners), hosts={"b.test": before})
+    joined = book.queue("a.test", "a.test").joined
+    assert joined is not None
+    assert (joined.allowed_at, joined.gap_ms) == (NOW + timedelta(seconds=9), 9_000.0)

@@ -3,10 +3,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
 from crawl.hostqueue import HostQueue
+from crawl.joined import Joined
 from crawl.politeness import HostState
 from crawl.records import Planned
 from crawl.turns import LeaseLost, Turns
@@ -129,6 +131,30 @@ def test_slots_bound_the_turns_under_way_and_the_rest_follow() -> None:
     assert len(starts) == 6
     assert starts[2] - starts[0] >= 0.019
     assert starts[4] - starts[2] >= 0.019
+
+
+def test_joined_hosts_take_turns_one_at_a_time_whoever_of_them_is_due() -> None:
+    clock = Joined("news", allowed_at=WALL + timedelta(seconds=0.05))
+    together = [host(f"h{i}", 2) for i in range(3)]
+    for queue in together:
+        queue.joined = clock
+    given, _, _ = run([*together, host("alone", 1)])
+    assert given[0][0] == "alone"
+    starts = [at for name, at in given if name != "alone"]
+    assert len(starts) == 6
+    assert starts[0] >= 0.05
+    assert all(later - earlier >= 0.019 for earlier, later in pairwise(starts))
+
+
+def test_a_host_that_is_told_to_wait_longer_while_it_waits_is_not_asked_early() -> None:
+    late = host("a", 1, 0.02)
+
+    def permit() -> bool:
+        late.state = replace(late.state, next_allowed_at=WALL + timedelta(seconds=0.2))
+        return True
+
+    given, _, _ = run([late], permit=permit)
+    assert given[0][1] >= 0.2
 
 
 def test_hosts_that_would_start_after_the_window_are_told_with_their_reason() -> None:
