@@ -23,7 +23,7 @@ from crawl.ledger import Ledger
 from crawl.outcomes import Outcome
 from crawl.policy import Settings
 from crawl.records import Fetch, Skip
-from crawl.requestrows import Sent, record, validators
+from crawl.requestrows import Sent, kept, record, validators
 from crawl.robots import RobotsCopy
 from crawl.transport import Transport
 from crawl.turns import SLICE, Turns
@@ -35,10 +35,13 @@ _BATCH: Final = 256
 
 
 class Sink(Protocol):
-    """Where records go: `append` returns when the record is safe from the end of this process."""
+    """Where records go: when `flush` returns, what was appended is safe from the end of this process."""
 
     def append(self, record: Fetch | Skip, body: bytes | None) -> None:
         """`body`: decoded, None where there is none to keep."""
+
+    def flush(self) -> None:
+        """Make safe what was appended."""
 
 
 class Asker:
@@ -274,8 +277,8 @@ class Asker:
             total_ms=(finished - began) * 1e3,
             policy_version=self._policy_version,
         )
-        keep = fetched.body_hash is not None and fetched.body_hash != fetched.known_hash
-        self._journal.append(fetched, answer.body if keep else None)
+        self._journal.append(fetched, answer.body if kept(ask, answer, outcome) else None)
+        self._journal.flush()
         self.requests += 1
         return self._ledger.fold(fetched, answer.body)
 

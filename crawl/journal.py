@@ -1,10 +1,16 @@
 """Frames of a fetch journal: what was asked or skipped, with the body; they survive being cut anywhere.
 
-A frame is `length u32 | CRC-32 u32 | payload`, little-endian; payload: `header length u32 | header | body`.
-The header is a msgpack array (version, record kind, the record's fields in the order of crawl.records), times
-as microseconds since 1970; the body is one zstd frame, or empty.
+A frame is `length u32 | check u64 | payload`, little-endian; payload: `header length u32 | header | body`. The
+highest bit of the length is set: frames of the first version had none. `check` is XXH3-64 of the body, seeded
+with that of the rest. The header is a msgpack array (layout, record kind, coding of the body, the record's
+fields in the order of crawl.records), times as msgpack timestamps; the body lies there as it came (`RAW`) or
+as one zstd frame (`ZSTD`).
+
+A fetch has better things to do than to hash and to compress: `frame` leaves both to who reads it, once, with
+`decode(…, digest=True)` and `Body.packed`. `compact` does both at once, for storage where bytes are dear.
 What always holds: reading stops at the first frame that is incomplete or damaged, and everything before it is
-whole; the same record makes the same bytes. It opens no file: appending and rolling parts is lake.journal's.
+whole; the same record makes the same bytes; a frame with other fields than today's is refused, never misread.
+It opens no file: appending and rolling parts is lake.journal's.
 """
 
 from __future__ import annotations
@@ -13,23 +19,27 @@ import struct
 import threading
 import zlib
 from collections.abc import Iterator
-from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from operator import attrgetter
 from typing import Any, Final
 
 import msgpack
 import zstandard
+from xxhash import xxh3_64_intdigest
 
+from crawl.errors import LakeError
 from crawl.records import Fetch, Skip
 
-__all__ = ["compress", "decode", "decompress", "encode", "frame_at", "valid_length"]
+__all__ = ["Body", "compact", "compress", "decode", "decompress", "frame", "frame_at", "valid_length"]
 
-_VERSION: Final = 1
-_HEAD: Final = struct.Struct("<II")
+_HEAD: Final = struct.Struct("<IQ")
 _U32: Final = struct.Struct("<I")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
+_START: Final = struct.Struct("<IQI")  # a frame's head and the length of its header
+_CHECKED: Final = _HEAD.size  # where what `check` covers begins
+_MARK: Final = 1 << 31
+#: the head of the first version: length and CRC-32 of the payload
+_FIRST_HEAD: Final = struct.Struct("<II")
 #: on 40 kB pages level 3 makes 4 % less than level 1 and takes 20 % longer
 _LEVEL: Final = 1
 #: no body is longer than this once decompressed, whatever its frame says
@@ -38,9 +48,11 @@ _MOST: Final = 1 << 30
 _RECORDS: Final[tuple[type[Fetch] | type[Skip], ...]] = (Fetch, Skip)
 _NAMES: Final = tuple(tuple(f.name for f in fields(record)) for record in _RECORDS)
 _VALUES: Final = tuple(attrgetter(*names) for names in _NAMES)
-_TIMES: Final = tuple(
-    tuple(i for i, f in enumerate(fields(record)) if "datetime" in str(f.type)) for record in _RECORDS
-)
+_HASH: Final = _NAMES[0].index("body_hash")
+#: changes with the fields: a round that was begun with others is ended by the version that began it
+_LAYOUT: Final = zlib.crc32(repr(_NAMES).encode())
+NONE, RAW, ZSTD = range(3)
+_TIMESTAMP_AS_DATETIME: Final = 3
 
 
 class _Coders(threading.local):
@@ -48,11 +60,27 @@ class _Coders(threading.local):
 
     def __init__(self) -> None:
         self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True)
-        self.packer = msgpack.Packer()
+        self.packer = msgpack.Packer(datetime=True)
         self.decompressor = zstandard.ZstdDecompressor()
 
 
 _coders: Final = _Coders()
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body as a journal holds it."""
+
+    data: bytes
+    zstd: bool
+
+    def raw(self) -> bytes:
+        """As it came. Raises zstandard.ZstdError for what is no zstd frame."""
+        return decompress(self.data) if self.zstd else self.data
+
+    def packed(self) -> bytes:
+        """As one zstd frame."""
+        return self.data if self.zstd else compress(self.data)
 
 
 def compress(body: bytes) -> bytes:
@@ -65,68 +93,113 @@ def decompress(body: bytes) -> bytes:
     return bytes(_coders.decompressor.decompress(body, max_output_size=_MOST))
 
 
-def encode(record: Fetch | Skip, body: bytes | None) -> bytes:
-    """The frame of one record with its decoded body (None: there is none to keep)."""
+def frame(record: Fetch | Skip, body: bytes | None) -> tuple[bytes, bytes]:
+    """The frame of one record in two pieces: its head, and the decoded body as it is (None: none to keep)."""
+    return _framed(record, body or b"", NONE if body is None else RAW)
+
+
+def compact(record: Fetch | Skip, body: bytes | None) -> bytes:
+    """The frame of one record, as small as can be: the body hashed, left out if its page had it before, and
+    compressed.
+    """
+    if body is None:
+        return b"".join(_framed(record, b"", NONE))
+    if isinstance(record, Fetch) and record.body_hash is None:
+        record = replace(record, body_hash=sha256(body).hexdigest())
+    if isinstance(record, Fetch) and record.body_hash == record.known_hash:
+        return b"".join(_framed(record, b"", NONE))
+    return b"".join(_framed(record, compress(body), ZSTD))
+
+
+def _framed(record: Fetch | Skip, body: bytes, coding: int) -> tuple[bytes, bytes]:
     kind = 0 if type(record) is Fetch else 1
-    values = list(_VALUES[kind](record))
-    for place in _TIMES[kind]:
-        values[place] = (values[place] - _EPOCH) // _MICROSECOND
-    header: bytes = _coders.packer.pack((_VERSION, kind, *values))
-    payload = _U32.pack(len(header)) + header
-    if body is not None:
-        payload += compress(body)
-    return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
+    header: bytes = _coders.packer.pack((_LAYOUT, kind, coding, *_VALUES[kind](record)))
+    checked = _U32.pack(len(header)) + header
+    check = xxh3_64_intdigest(body, xxh3_64_intdigest(checked))
+    return _HEAD.pack(_MARK | (len(checked) + len(body)), check) + checked, body
 
 
 def _payload(view: memoryview, offset: int) -> memoryview | None:
-    """The payload of the frame at `offset`, None where there is no whole one."""
+    """The payload of the frame at `offset`, None where there is no whole one. Raises LakeError for one of the
+    first version.
+    """
     start = offset + _HEAD.size
     if start > len(view):
         return None
-    length, crc = _HEAD.unpack_from(view, offset)
+    length, check = _HEAD.unpack_from(view, offset)
+    if not length & _MARK:
+        _refuse_first(view, offset)
+        return None
+    length ^= _MARK
     payload = view[start : start + length]
-    # length 0 is no frame of ours: a tail of zeros (a file grown before it was written) must not look whole
-    if len(payload) < length or length < _U32.size or zlib.crc32(payload) != crc:
+    if len(payload) < length or length < _U32.size:
+        return None
+    end = _U32.size + _U32.unpack_from(payload)[0]
+    if end > length or xxh3_64_intdigest(payload[end:], xxh3_64_intdigest(payload[:end])) != check:
         return None
     return payload
 
 
-def _open(payload: memoryview) -> tuple[Fetch | Skip, bytes | None]:
+def _refuse_first(view: memoryview, offset: int) -> None:
+    """Raises LakeError where a whole frame of the first version lies."""
+    start = offset + _FIRST_HEAD.size
+    length, crc = _FIRST_HEAD.unpack_from(view, offset)
+    # a tail of zeros (a file grown before it was written) is no frame of any version
+    if (
+        length >= _U32.size
+        and start + length <= len(view)
+        and zlib.crc32(view[start : start + length]) == crc
+    ):
+        raise LakeError(_OTHER)
+
+
+_OTHER: Final = (
+    "a journal of this open round was written by another version of this software, which this one cannot read:"
+    " end the round with the version that began it, then go on with this one"
+)
+
+
+def _open(payload: memoryview, digest: bool) -> tuple[Fetch | Skip, Body | None]:
     (length,) = _U32.unpack_from(payload)
     end = _U32.size + length
-    version, kind, *values = msgpack.unpackb(payload[_U32.size : end])
-    if version != _VERSION:
-        raise ValueError(f"journal frame of version {version}, this software reads version {_VERSION}")
-    for place in _TIMES[kind]:
-        values[place] = _EPOCH + values[place] * _MICROSECOND
+    layout, kind, coding, *values = msgpack.unpackb(
+        payload[_U32.size : end], timestamp=_TIMESTAMP_AS_DATETIME
+    )
+    if layout != _LAYOUT:
+        raise LakeError(_OTHER)
+    body = None if coding == NONE else Body(bytes(payload[end:]), coding == ZSTD)
+    if digest and kind == 0 and body is not None and values[_HASH] is None:
+        values[_HASH] = sha256(body.raw()).hexdigest()
     record: Any = _RECORDS[kind](**dict(zip(_NAMES[kind], values, strict=True)))
-    return record, bytes(payload[end:]) if end < len(payload) else None
+    return record, body
 
 
-def decode(buffer: bytes | memoryview) -> Iterator[tuple[Fetch | Skip, bytes | None, int]]:
-    """Whole frames in order: (record, compressed body or None, offset of the frame).
+def decode(
+    buffer: bytes | memoryview, *, digest: bool = False
+) -> Iterator[tuple[Fetch | Skip, Body | None, int]]:
+    """Whole frames in order: (record, body or None, offset of the frame).
 
-    Ends silently at the first incomplete or damaged frame; `valid_length` tells where that is. Raises
-    ValueError for a frame of another version.
+    `digest`: compute `body_hash` where it was left to the reader. Ends silently at the first incomplete or
+    damaged frame; `valid_length` tells where that is. Raises LakeError for a frame of another version.
     """
     view = memoryview(buffer)
     offset = 0
     while (payload := _payload(view, offset)) is not None:
-        record, body = _open(payload)
+        record, body = _open(payload, digest)
         yield record, body, offset
         offset += _HEAD.size + len(payload)
 
 
-def frame_at(buffer: bytes | memoryview, offset: int) -> tuple[Fetch | Skip, bytes | None]:
+def frame_at(buffer: bytes | memoryview, offset: int) -> tuple[Fetch | Skip, Body | None]:
     """The frame that `decode` gave with this offset. Raises ValueError where there is none."""
     payload = _payload(memoryview(buffer), offset)
     if payload is None:
         raise ValueError(f"no whole frame at offset {offset}")
-    return _open(payload)
+    return _open(payload, False)
 
 
 def valid_length(buffer: bytes | memoryview) -> int:
-    """How many bytes from the start are whole frames."""
+    """How many bytes from the start are whole frames. Raises LakeError for a frame of another version."""
     view = memoryview(buffer)
     offset = 0
     while (payload := _payload(view, offset)) is not None:

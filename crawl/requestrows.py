@@ -1,7 +1,7 @@
 """How an answer becomes a row of `fetches`, and which conditional lines a request carries.
 
-What always holds: every request makes one record; its times are real, its phases the transport's; a body's
-hash is there only where a whole 200 came. It decides nothing about what is asked next.
+What always holds: every request makes one record; its times are real, its phases the transport's; a body is
+kept only where a whole 200 came. It decides nothing about what is asked next.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from crawl.outcomes import Outcome
 from crawl.politeness import HostState, retry_after
 from crawl.records import Fetch
 
-__all__ = ["Sent", "record", "validators"]
+__all__ = ["Sent", "kept", "record", "validators"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,13 @@ def _past(text: str, now: datetime) -> bool:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)) <= now
 
 
+def kept(ask: Ask, answer: Answer, outcome: Outcome) -> bool:
+    """Whether the answer's body is worth keeping. `outcome`: after redirects were judged."""
+    if ask.kind == "robots":  # the rules are read as far as they came
+        return outcome in (Outcome.OK, Outcome.TOO_LARGE)
+    return answer.status == 200 and outcome is Outcome.OK
+
+
 def record(
     ask: Ask,
     sent: Sent,
@@ -76,9 +83,7 @@ def record(
     refused = status is not None and (status == 429 or status >= 500)
     asked = header(answer.headers, "retry-after") if refused else None
     seconds = None if asked is None else retry_after(asked, finished_at)
-    whole = status == 200 and outcome is Outcome.OK
-    if ask.kind == "robots":  # the rules are read as far as they came
-        whole = outcome in (Outcome.OK, Outcome.TOO_LARGE)
+    robots = ask.kind == "robots" and kept(ask, answer, outcome)
     state = sent.state
     return Fetch(
         kind=ask.kind,
@@ -113,7 +118,7 @@ def record(
         content_type=header(answer.headers, "content-type"),
         wire_bytes=answer.wire_bytes,
         bytes=len(answer.body),
-        body_hash=sha256(answer.body).hexdigest() if whole else None,
+        body_hash=sha256(answer.body).hexdigest() if robots else None,  # of a page: who reads the journal
         truncated=answer.truncated,
         retry_after_ms=None if seconds is None else seconds * 1e3,
         robots_version=sent.robots_version,

@@ -29,6 +29,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from crawl.errors import ClusterError, LakeError
+from crawl.journal import Body
 from crawl.policy import Settings
 from crawl.records import Fetch
 from crawl.rejects import Rejects
@@ -73,8 +74,8 @@ class _Lost(Exception):
         return bool(self.args[2])
 
 
-def page(record: Fetch, compressed: bytes) -> tuple[Any, ...]:
-    """One page of a batch: a fetch and its compressed body."""
+def page(record: Fetch, body: Body) -> tuple[Any, ...]:
+    """One page of a batch: a fetch and its body."""
     return (
         record.url_key,
         record.url,
@@ -84,7 +85,8 @@ def page(record: Fetch, compressed: bytes) -> tuple[Any, ...]:
         not record.parsed_before,
         record.content_type,
         record.response_headers,
-        compressed,
+        body.data,
+        body.zstd,
     )
 
 

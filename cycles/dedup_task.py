@@ -2,7 +2,7 @@
 
 Two steps, so that the second can run on many workers: `plan_dedup` elects (numbers and hashes only, one key
 range at a time), `store_bundle` copies the elected rows of some parse tasks to files in their final place.
-Bodies are copied as the journal holds them, compressed; text is read once.
+A body that is stored is compressed here, once, unless the journal has it so already; text is read once.
 What always holds: exact; who is elected is the smallest (depth, url_key) of the round, whatever order things
 were parsed in; what the lake had at the round's pinned versions is not stored again. Nothing is committed
 here.
@@ -209,9 +209,14 @@ def _bodies(round_: int, rows: pa.Table, data: bytes) -> pa.Table:
     columns: dict[str, Any] = {
         "round": pa.repeat(pa.scalar(round_, pa.int64()), len(rows)),
         "body_hash": rows["body_hash"],
-        "bytes": pa.array([frames.frame_at(view, offset)[1] for offset in offsets], pa.binary()),
+        "bytes": pa.array([_packed(view, offset) for offset in offsets], pa.binary()),
         "length": rows["length"],
         "media_type": rows["media_type"],
         "first_url_key": rows["url_key"],
     }
     return pa.table(columns)
+
+
+def _packed(view: memoryview, offset: int) -> bytes | None:
+    body = frames.frame_at(view, offset)[1]
+    return None if body is None else body.packed()

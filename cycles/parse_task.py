@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from crawl import markup, visits
+from crawl.journal import Body
 from crawl.linkrows import LinkRows
 from crawl.outcomes import Outcome
 from crawl.records import Fetch, Skip
@@ -36,6 +37,8 @@ __all__ = ["BODY_INDEX", "ParsedFiles", "parse_parts"]
 #: a batch for the parse process: pages, and their decoded bytes (as far as they are parsed)
 _BATCH_PAGES: Final = 200
 _BATCH_BYTES: Final = 32_000_000
+#: how much smaller zstd makes a page; files that are compressed already are fewer, and may count too little
+_RATIO: Final = 4
 #: link rows, and bytes of documents, that are held before they are written
 _LINK_ROWS: Final = 500_000
 _DOCUMENT_BYTES: Final = 32_000_000
@@ -47,7 +50,7 @@ _INDEX: Final[dict[str, pa.DataType]] = {
     "depth": pa.int32(),
     "part": pa.string(),  # path of the journal part
     "offset": pa.int64(),  # of the frame
-    "size": pa.int64(),  # bytes as compressed
+    "size": pa.int64(),  # bytes once compressed, about
     "length": pa.int64(),  # bytes decoded
     "media_type": pa.string(),
 }
@@ -144,17 +147,18 @@ class _Task:
         self._counts["requests"] += len(asked)
         self._write_fetches(asked, group, fence)
 
-    def _arrived(self, record: Fetch, body: bytes, part: str, offset: int) -> None:
+    def _arrived(self, record: Fetch, body: Body, part: str, offset: int) -> None:
         """A new body: note where it lies; hand it to the parser if it may be a page."""
         digest = record.body_hash or ""
         key = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
         essence = markup.media_type(record.content_type)
-        where = (part, offset, len(body), record.bytes, essence)
+        size = len(body.data) if body.zstd else -(-len(body.data) // _RATIO)
+        where = (part, offset, size, record.bytes, essence)
         self._index.append((key, digest, record.url_key, record.depth, *where))
         if essence and not markup.is_html(essence, b""):
             return
         self._batch.append(child.page(record, body))
-        self._batch_bytes += max(len(body), min(record.bytes, self._context.settings.parsing.parsed_bytes))
+        self._batch_bytes += max(len(body.data), min(record.bytes, self._context.settings.parsing.parsed_bytes))
         if len(self._batch) >= _BATCH_PAGES or self._batch_bytes >= _BATCH_BYTES:
             self._parse()
 

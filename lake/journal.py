@@ -1,9 +1,11 @@
 """A fetch task's journal: every record kept before its host is asked again, in parts that parsing takes up.
 
-What always holds: in a folder, `append` returns after the frame was given to the system (one write at the end
-of the file, no fsync): it survives the death of the process, not of the machine. On S3 a frame waits for at
-most one flush (`flush_interval` or `flush_bytes`); each flush is one object, uploaded beside the caller. A
-part is announced when it is closed and never changes afterwards. What a frame holds is crawl.journal's.
+What always holds: in a folder, what was appended is given to the system when `flush` returns (written at the
+end of the file, no fsync): it survives the death of the process, not of the machine. On S3 a frame waits for
+at most one upload (every `flush_interval` or `flush_bytes`); each upload is one object, made beside the
+caller. A part is announced when it is closed and never changes afterwards. What a frame holds is
+crawl.journal's: as it came in a folder, where bytes are cheap; hashed and compressed on S3, where they are
+not, by the thread that uploads.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class Clock(Protocol):
 class PartWriter:
     """Writes `part-<n:05d>.jrnl` files into a folder that no other attempt uses. Use from one thread.
 
-    `close` ends the last part; `abandon` does the same as far as storage allows and never raises, for the way
+    Records that are appended together are written together, by `flush`: its caller may not act on any of them
+    before. `close` ends the last part; `abandon` does the same as far as storage allows and never raises, for the way
     out of an error. Raises LakeError (also for an upload that failed since the last call), UsageError after
     the end.
     """
@@ -57,10 +60,14 @@ class PartWriter:
         self._ended = False
 
     def append(self, record: Fetch | Skip, body: bytes | None) -> None:
-        """Keep one record with its decoded body (None: there is none to keep)."""
+        """Take one record with its decoded body (None: there is none to keep)."""
         if self._ended:
             raise UsageError("this journal is closed")
-        self._sink.write(frames.encode(record, body))
+        self._sink.take(record, body)
+
+    def flush(self) -> None:
+        """Keep what was appended: see above for what that means where."""
+        self._sink.flush()
 
     def finished(self) -> list[tuple[str, int]]:
         """Closed parts so far, in order: (path relative to the root, bytes)."""
@@ -82,13 +89,13 @@ class PartWriter:
 
 def read_part(
     store: Store, path: str, length: int | None = None
-) -> Iterator[tuple[Fetch | Skip, bytes | None, int]]:
-    """Records of a part, or of its first `length` bytes: (record, compressed body, offset).
+) -> Iterator[tuple[Fetch | Skip, frames.Body | None, int]]:
+    """Records of a part, or of its first `length` bytes, bodies hashed: (record, body, offset).
 
     Ends at the first frame that is not whole. Raises LakeError where the part is missing.
     """
     data = store.read(path)
-    return frames.decode(data if length is None else memoryview(data)[:length])
+    return frames.decode(data if length is None else memoryview(data)[:length], digest=True)
 
 
 class _Parts:
@@ -111,32 +118,60 @@ class _Parts:
             self._on_part(path, size)
 
 
+#: what is held before it is written without being told to: records (two pieces each, and a write takes at most
+#: 1,024 pieces), and bytes
+_HELD_RECORDS: Final = 500
+_HELD_BYTES: Final = 1_000_000
+
+
 class _Folder:
-    """Parts as files that grow by one write a record."""
+    """Parts as files that grow by one write for the records taken together."""
 
     def __init__(self, store: Store, parts: _Parts, fetching: Fetching) -> None:
         self._store = store
         self._parts = parts
         self._limit = fetching.part_bytes
+        self._most = min(_HELD_BYTES, self._limit)
         self._path = ""
         self._file = -1
         self._size = 0
+        self._pieces: list[bytes] = []
+        self._held = 0
 
-    def write(self, frame: bytes) -> None:
+    def take(self, record: Fetch | Skip, body: bytes | None) -> None:
+        head, data = frames.frame(record, body)
+        self._pieces.append(head)
+        if data:
+            self._pieces.append(data)
+        self._held += len(head) + len(data)
+        if self._held >= self._most or len(self._pieces) >= 2 * _HELD_RECORDS:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._pieces:
+            return
         if self._file < 0:
             self._open()
+        pieces, length = self._pieces, self._held
+        self._pieces, self._held = [], 0
         try:
-            done = os.write(self._file, frame)
-            while done < len(frame):
-                done += os.write(self._file, memoryview(frame)[done:])
+            done = os.writev(self._file, pieces)
+            if done < length:
+                rest = memoryview(b"".join(pieces))
+                while done < length:
+                    done += os.write(self._file, rest[done:])
         except OSError as error:
             self._cut()
             raise advice(self._store.root, f"append to {self._path}", error) from error
-        self._size += len(frame)
+        self._size += length
         if self._size >= self._limit:
-            self.close()
+            self._end_part()
 
     def close(self) -> None:
+        self.flush()
+        self._end_part()
+
+    def _end_part(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -155,15 +190,19 @@ class _Folder:
             raise advice(self._store.root, f"start {self._path}", error) from error
 
     def _cut(self) -> None:
-        """Take half a frame back, so that what follows it can be read."""
+        """Take back what was written of them, so that what follows can be read."""
         try:
             os.ftruncate(self._file, self._size)
         except OSError:
             pass  # a reader stops at the damaged frame; all before it is whole
 
 
+#: what a record takes besides its body, roughly
+_RECORD_BYTES: Final = 1_000
+
+
 class _Bucket:
-    """Parts as objects: frames gather in memory, a thread uploads them."""
+    """Parts as objects: records gather in memory, a thread makes frames of them and uploads those."""
 
     def __init__(self, store: Store, parts: _Parts, fetching: Fetching, clock: Clock) -> None:
         self._store = store
@@ -172,25 +211,30 @@ class _Bucket:
         self._interval = fetching.flush_interval.total_seconds()
         self._clock = clock
         self._wake = threading.Condition()
-        self._buffer = bytearray()
-        self._oldest = 0.0  # when the first frame of the buffer came
+        self._waiting: list[tuple[Fetch | Skip, bytes | None]] = []
+        self._held = 0  # bytes of their bodies, and something for each record
+        self._oldest = 0.0  # when the first of them came
         self._closing = False
         self._error: LakeError | None = None
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
 
-    def write(self, frame: bytes) -> None:
+    def take(self, record: Fetch | Skip, body: bytes | None) -> None:
         with self._wake:
             self._tell()
             # a slow store holds the task back instead of filling its memory
-            while len(self._buffer) >= 2 * self._bytes and self._error is None:
+            while self._held >= 2 * self._bytes and self._error is None:
                 self._wake.wait()
             self._tell()
-            if not self._buffer:
+            if not self._waiting:
                 self._oldest = self._clock.monotonic()
-            self._buffer += frame
+            self._waiting.append((record, body))
+            self._held += _RECORD_BYTES + len(body or b"")
             if self._due():
                 self._wake.notify_all()
+
+    def flush(self) -> None:
+        """Uploads have their own time."""
 
     def close(self) -> None:
         with self._wake:
@@ -204,10 +248,10 @@ class _Bucket:
             raise LakeError(*self._error.args) from self._error
 
     def _due(self) -> bool:
-        if not self._buffer:
+        if not self._waiting:
             return False
         old = self._clock.monotonic() - self._oldest >= self._interval
-        return self._closing or old or len(self._buffer) >= self._bytes
+        return self._closing or old or self._held >= self._bytes
 
     def _run(self) -> None:
         while True:
@@ -216,10 +260,11 @@ class _Bucket:
                     if self._closing:
                         return
                     self._wake.wait(self._interval / 4)
-                data = bytes(self._buffer)
-                self._buffer.clear()
+                taken, self._waiting, self._held = self._waiting, [], 0
                 self._wake.notify_all()
             try:
+                data = b"".join([frames.compact(record, body) for record, body in taken])
+                del taken
                 path = self._parts.name()
                 self._store.write(path, data)
                 self._parts.close(path, len(data))

@@ -20,7 +20,7 @@ from typing import TypedDict
 from crawl.asking import Asker, Sink
 from crawl.dns import Resolver
 from crawl.egress import Guard
-from crawl.journal import decompress
+from crawl.journal import Body
 from crawl.keys import Keyer
 from crawl.ledger import Known, Ledger
 from crawl.policy import Settings
@@ -58,7 +58,7 @@ async def visit(
     *,
     hosts: Mapping[str, HostState],
     robots: Mapping[str, RobotsCopy],
-    done: Iterable[tuple[Fetch | Skip, bytes | None]],
+    done: Iterable[tuple[Fetch | Skip, Body | None]],
     transport: Transport,
     resolver: Resolver,
     guard: Guard,
@@ -78,7 +78,7 @@ async def visit(
 ) -> Visited:
     """Asks `planned` (each host's in their order) until done or `deadline` (on `clock.monotonic`).
 
-    `done`: records of earlier attempts with their compressed bodies, folded in first; with them, or with
+    `done`: records of earlier attempts with their bodies, folded in first; with them, or with
     `resumed`, each host is first left alone for one full gap. `held` (host, domain) says who is not to be
     asked any more: what is left of it is carried as `paused`. `now`: planning time, for the age of robots
     copies. Raises LeaseLost, and whatever `journal` raises.
@@ -143,11 +143,11 @@ async def visit(
     )
 
 
-def _replay(ledger: Ledger, done: Iterable[tuple[Fetch | Skip, bytes | None]]) -> bool:
+def _replay(ledger: Ledger, done: Iterable[tuple[Fetch | Skip, Body | None]]) -> bool:
     """Folds in what earlier attempts wrote; whether there was anything."""
     any_record = False
     for record, body in done:
         any_record = True
         rules = isinstance(record, Fetch) and record.kind == "robots" and body is not None
-        ledger.fold(record, decompress(body) if rules and body is not None else None)
+        ledger.fold(record, body.raw() if rules and body is not None else None)
     return any_record

@@ -12,7 +12,7 @@ from crawl.hostqueue import Ask
 from crawl.outcomes import Outcome
 from crawl.politeness import HostState
 from crawl.records import Fetch
-from crawl.requestrows import Sent, record, validators
+from crawl.requestrows import Sent, kept, record, validators
 from crawl.schema import FETCHES
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -99,11 +99,16 @@ def test_outside_cases_of_validators(cases: Path) -> None:
     assert checked >= 8
 
 
-def test_a_whole_page_has_its_hash_and_nothing_else_has() -> None:
-    assert row(ask(), answered(200, b"x")).body_hash == sha256(b"x").hexdigest()
-    assert row(ask(), answered(404, b"x", outcome=Outcome.NOT_FOUND)).body_hash is None
-    assert row(ask(), answered(204)).body_hash is None
-    assert row(ask(), answered(200, b"x", outcome=Outcome.TOO_LARGE)).body_hash is None
+def test_a_whole_page_is_kept_and_nothing_else_is() -> None:
+    assert kept(ask(), answered(200, b"x"), Outcome.OK)
+    assert not kept(ask(), answered(404, b"x"), Outcome.NOT_FOUND)
+    assert not kept(ask(), answered(204), Outcome.OK)
+    assert not kept(ask(), answered(200, b"x"), Outcome.TOO_LARGE)
+    assert kept(ask(kind="robots"), answered(200, b"x"), Outcome.TOO_LARGE)
+
+
+def test_the_hash_of_a_page_is_left_to_who_reads_the_journal() -> None:
+    assert row(ask(), answered(200, b"x")).body_hash is None
     robots = row(ask(kind="robots"), answered(200, b"x", outcome=Outcome.TOO_LARGE))
     assert robots.body_hash == sha256(b"x").hexdigest()
 

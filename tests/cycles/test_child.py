@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from crawl import journal
 from crawl.errors import ClusterError, LakeError
+from crawl.journal import Body
 from crawl.keys import Keyer
 from crawl.policy import Parsing, Settings
 from crawl.records import Fetch
@@ -64,7 +64,7 @@ def pages(*bodies: bytes) -> list[tuple]:
                 status=200,
                 content_type="text/html",
             ),
-            journal.compress(body),
+            Body(body, zstd=False),
         )
         for number, body in enumerate(bodies)
     ]

@@ -21,6 +21,7 @@ from tests.crawl.rawserver import RawServer
 KEYER = Keyer(b"0123456789abcdef")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 SETTINGS = policy.Settings(
+    content=policy.Content(types=("text/html", "text/plain")),  # answers here carry no type
     agent=policy.Agent(name="tester", contact="https://example.com/bot"),
     egress=policy.Egress(allow=("127.0.0.0/8",)),
     dns=policy.Dns(hosts={"*.test": "127.0.0.1"}),
@@ -51,16 +52,18 @@ class Memory:
     data: bytearray = field(default_factory=bytearray)
 
     def append(self, record: Fetch | Skip, body: bytes | None) -> None:
-        self.data += journal.encode(record, body)
+        self.data += b"".join(journal.frame(record, body))
 
-    def entries(self) -> list[tuple[Fetch | Skip, bytes | None]]:
-        return [(record, body) for record, body, _ in journal.decode(bytes(self.data))]
+    def flush(self) -> None: ...
+
+    def entries(self) -> list[tuple[Fetch | Skip, journal.Body | None]]:
+        return [(record, body) for record, body, _ in journal.decode(bytes(self.data), digest=True)]
 
 
 @dataclass(frozen=True)
 class Result:
     visited: fetch.Visited
-    entries: list[tuple[Fetch | Skip, bytes | None]]
+    entries: list[tuple[Fetch | Skip, journal.Body | None]]
     server: RawServer
 
     def fetches(self, kind: str = "page") -> list[Fetch]:
@@ -81,7 +84,7 @@ class Result:
     def body(self, path: str) -> bytes | None:
         for record, body in self.entries:
             if record.url.endswith(path) and body is not None:
-                return journal.decompress(body)
+                return body.raw()
         return None
 
     def state(self, host: str = "a.test") -> HostState:
