@@ -159,7 +159,7 @@ def test_what_begins_like_something_else_lies(media_type: str, body: bytes, real
         ("text/html", " zwölf Zeichen und mehr".encode("utf-16-be")),
         ("text/html", b"\xff\xfe" + bytes(500)),
         ("text/html", b"one stray \0 and \x1a in a page that is otherwise one"),
-        ("text/html", "\x1b$B$3$s$K$A$O".encode() * 50),
+        ("text/html", b"\x1b$B$3$s$K$A$O" * 50),
         ("text/html", bytes(range(128, 256)) * 11),
         ("application/pdf", PDF),
         ("application/pdf", b"\r\n\xef\xbb\xbfjunk" + PDF),
