@@ -30,7 +30,7 @@ from crawl.stages.plan import DUE, Plan, select
 from crawl.url import canonical, split_many
 from cycles import safety
 from cycles.context import Context
-from lake import files, ranges, runs, sql
+from lake import files, ranges, runs, sql, tables
 from lake.entries import FileEntry
 from lake.snapshot import Snapshot
 from lake.store import Store
@@ -59,6 +59,7 @@ class Proposal:
 def make(context: Context) -> dict[str, Any]:
     """Plan the round and write what follows from it; the content of `plan.json`. Raises LakeError."""
     store, work = context.work.store, context.work
+    tables.grow(store, _snapshot(context).missing())
     proposal = propose(context)
     frontier = proposal.plan.frontier
     entries = [files.write(store, "frontier", frontier, day=context.day)] if len(frontier) else []

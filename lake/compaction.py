@@ -25,7 +25,7 @@ from lake import files, ranges, runs
 from lake.entries import FileEntry
 from lake.runs import Name, Run
 from lake.store import Store
-from lake.tables import SPECS
+from lake.tables import SPECS, complete
 
 __all__ = [
     "RANGE_ROWS",
@@ -248,7 +248,7 @@ def row_groups(store: Store, file: FileEntry) -> Rows:
     """Rows of a file, a row group at a time."""
     with ranges.opened(store, file) as parquet:
         for number in range(parquet.metadata.num_row_groups):
-            yield parquet.read_row_group(number, use_threads=False)
+            yield complete(file.table, parquet.read_row_group(number, use_threads=False))
 
 
 def _bytes_per_row(inputs: Sequence[FileEntry]) -> float:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -30,7 +30,9 @@ from lake.store import Store, advice, s3_options
 __all__ = [
     "Head",
     "Intent",
+    "Listing",
     "Tagged",
+    "add_columns",
     "app_version",
     "commit",
     "commit_if",
@@ -38,6 +40,7 @@ __all__ = [
     "exists",
     "files",
     "handle",
+    "listing",
     "search",
     "tagged",
     "version",
@@ -45,6 +48,8 @@ __all__ = [
 
 #: key of the random id in a commit's metadata
 _ID: Final = "crawl.commit"
+#: marks a column in the table's schema that files written before it was added do not have
+_ADDED: Final = "crawl.added"
 #: a commit that lost this many times in a row is reported: rivals commit a few times a second at most
 _TRIES: Final = 40
 
@@ -159,7 +164,49 @@ def app_version(store: Store, table: str, app: str) -> int:
 
 def files(store: Store, table: str, version: int | None = None) -> list[FileEntry]:
     """Files of a table at a version (None: newest), sorted by path, with their statistics."""
-    actions = pa.table(handle(store, table, version).get_add_actions(flatten=True))
+    return listing(store, table, version).files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A table at one version."""
+
+    files: list[FileEntry]
+    began: frozenset[str]  # columns that it was made with: every file has them
+    added: frozenset[str]  # columns added since: files may lack them
+
+
+def listing(store: Store, table: str, version: int | None = None) -> Listing:
+    """Files and columns of a table at a version (None: newest)."""
+    opened = handle(store, table, version)
+    fields = opened.schema().fields
+    added = frozenset(field.name for field in fields if field.metadata.get(_ADDED))
+    return Listing(
+        files=_entries(table, opened),
+        began=frozenset(field.name for field in fields) - added,
+        added=added,
+    )
+
+
+def add_columns(store: Store, table: str, columns: Sequence[pa.Field[Any]]) -> None:
+    """Add columns that the table does not have yet, null in the files there are. Raises LakeError."""
+    try:
+        opened = handle(store, table)
+        have = {field.name for field in opened.schema().fields}
+        new = [column for column in columns if column.name not in have]
+        if new:
+            marked = [
+                column.with_metadata({**(_commented(column).metadata or {}), _ADDED.encode(): b"yes"})
+                for column in new
+            ]
+            opened.alter.add_columns(list(Schema.from_arrow(pa.schema(marked)).fields))
+    except (DeltaError, OSError) as error:
+        if not _is_conflict(error):  # a rival adds the same ones
+            raise advice(store.root, f"add columns to table {table}", error) from error
+
+
+def _entries(table: str, opened: DeltaTable) -> list[FileEntry]:
+    actions = pa.table(opened.get_add_actions(flatten=True))
     names = actions.column_names
     columns: dict[str, list[Any]] = {name: actions[name].to_pylist() for name in names}
     found = []

@@ -21,7 +21,7 @@ from crawl import schema as words
 from crawl.errors import UsageError
 from lake.entries import FileEntry, Spans
 from lake.store import Output, Store, advice
-from lake.tables import Spec, spec
+from lake.tables import Spec, complete, spec
 
 __all__ = ["FileEntry", "Writer", "new_name", "read", "read_work", "write", "write_work", "write_work_parts"]
 
@@ -192,7 +192,7 @@ class Writer:
 
 def read(store: Store, entry: FileEntry, columns: Sequence[str] | None = None) -> pa.Table:
     """Rows of one data file (without the partition column)."""
-    return read_work(store, entry.location, columns)
+    return complete(entry.table, read_work(store, entry.location, columns), columns)
 
 
 def write_work(store: Store, path: str, table: pa.Table) -> int:

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from lake.entries import FileEntry
 from lake.store import Store, advice, connect
+from lake.tables import complete
 
 __all__ = [
     "MAX",
@@ -179,6 +180,8 @@ class Sweep:
         if not parts:
             parts = [self._open(number, source).schema_arrow.empty_table()]
         whole = pa.concat_tables(parts)
+        if isinstance(source, FileEntry):
+            whole = complete(source.table, whole, self._columns)
         return whole if self._columns is None else whole.select(self._columns)
 
     def _read(

@@ -28,6 +28,7 @@ from lake import ranges
 from lake.entries import FileEntry
 from lake.ranges import MAX, MIN, Keys, Mask
 from lake.store import Store
+from lake.tables import complete
 
 __all__ = [
     "KEYS",
@@ -243,9 +244,8 @@ def _matching(store: Store, file: FileEntry, key: str, keys: Keys, columns: list
             there = parquet.read_row_group(number, columns=[key], use_threads=False).column(0).to_numpy()
             mask = _members(there, part)
             if mask.any():
-                yield parquet.read_row_group(number, columns=columns, use_threads=False).filter(
-                    pa.array(mask)
-                )
+                found = parquet.read_row_group(number, columns=columns, use_threads=False)
+                yield complete(file.table, found.filter(pa.array(mask)), columns).select(columns)
 
 
 def newest_in(

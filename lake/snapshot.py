@@ -36,6 +36,7 @@ class Snapshot:
         self.versions: Mapping[str, int] = dict(versions)
         self.round = round_number
         self._files: dict[str, list[FileEntry]] = {}
+        self._listed: dict[str, delta.Listing] = {}
 
     def __repr__(self) -> str:
         return f"Snapshot({self.store.root!r}, round={self.round})"
@@ -44,8 +45,25 @@ class Snapshot:
         """Files of a table at its version; none for a table this lake does not have yet."""
         if table not in self._files:
             pinned = self.versions.get(table)
-            self._files[table] = [] if pinned is None else delta.files(self.store, table, pinned)
+            if pinned is not None:
+                self._listed[table] = delta.listing(self.store, table, pinned)
+            self._files[table] = self._listed[table].files if pinned is not None else []
         return self._files[table]
+
+    def lacking(self, table: str) -> frozenset[str]:
+        """Columns that files of this table may lack, because it was made before there were any."""
+        self.files(table)
+        listed = self._listed.get(table)
+        return frozenset() if listed is None else frozenset(SPECS[table].schema.names) - listed.began
+
+    def missing(self) -> dict[str, frozenset[str]]:
+        """Columns that tables of this lake do not have yet, by table."""
+        self.load()
+        wanted = {
+            table: frozenset(SPECS[table].schema.names) - listed.began - listed.added
+            for table, listed in self._listed.items()
+        }
+        return {table: names for table, names in wanted.items() if names}
 
     def load(self, *tables: str) -> Snapshot:
         """List the files of several tables (none named: all) at once, in parallel. Returns itself."""

@@ -17,7 +17,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -254,21 +254,27 @@ def _open(
     connection.execute("SET enable_external_access = false")
     connection.execute("SET VARIABLE planning_now = $1::TIMESTAMPTZ", [now])
     for table in TABLES:
-        body = _table_view(table, urls[table])
+        body = _table_view(table, urls[table], snapshot.lacking(table))
         if table == "rounds":  # later rounds are no part of this snapshot
             body = f"SELECT * FROM ({body}) WHERE round <= {snapshot.round}"
         connection.execute(f'CREATE VIEW "{table}" AS {body}')
     newer = [store.url(file.location) for file in _newer(files["seen"])]
-    connection.execute(f"CREATE VIEW seen_newer AS SELECT url_key, round FROM ({_table_view('seen', newer)})")
+    newer_rows = _table_view("seen", newer, snapshot.lacking("seen"))
+    connection.execute(f"CREATE VIEW seen_newer AS SELECT url_key, round FROM ({newer_rows})")
 
 
-def _table_view(table: str, urls: Sequence[str]) -> str:
+def _table_view(table: str, urls: Sequence[str], lacking: Collection[str] = ()) -> str:
+    """`lacking`: columns that some of the files may not have; they are null there."""
+    typed = ", ".join(f'NULL::{_TYPES[f.type]} AS "{f.name}"' for f in TABLES[table])
+    nothing = f"SELECT {typed} WHERE false"
     if not urls:
-        columns = ", ".join(f'NULL::{_TYPES[f.type]} AS "{f.name}"' for f in TABLES[table])
-        return f"SELECT {columns} WHERE false"
+        return nothing
     columns = ", ".join(f'"{name}"' for name in TABLES[table].names)
     days = "hive_partitioning = true, hive_types = {'day': DATE}"
     options = days if SPECS[table].partition else "hive_partitioning = false"
+    if lacking:
+        files = f"SELECT * FROM read_parquet({_literal(urls)}, {options}, union_by_name = true)"
+        return f"SELECT {columns} FROM ({nothing} UNION ALL BY NAME {files})"
     return f"SELECT {columns} FROM read_parquet({_literal(urls)}, {options})"
 
 

@@ -5,14 +5,18 @@ written by `lake.files` carries them. A reader that meets a column with statisti
 no rows for it, silently; so the list never depends on a file. Left out are booleans, lists, bytes, floats
 (NaN has no place in an order) and texts of unbounded length (URLs, titles, headers): a cut maximum would hide
 rows, a full one would swell the log. Columns and their meaning are `crawl.schema`'s.
+
+Columns are added over time. A lake made before does without them until a round `grow`s its tables; files
+written before keep lacking them, and every reader takes a column that a file lacks as null (where none may
+be, as nothing: 0, false, empty), which `complete` does for readers of files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -20,7 +24,7 @@ from crawl import schema
 from lake import delta
 from lake.store import Store
 
-__all__ = ["OUTSIDE", "SPECS", "Spec", "create_all", "spec"]
+__all__ = ["OUTSIDE", "SPECS", "Spec", "complete", "create_all", "grow", "spec"]
 
 #: tables that commands write between rounds: a reader of "now" takes their newest version, not the round's
 OUTSIDE: Final = ("seeds", "suppressions", "audit", "rounds")
@@ -124,6 +128,33 @@ SPECS: Final[Mapping[str, Spec]] = {name: _spec(name) for name in schema.TABLES}
 def spec(name: str) -> Spec:
     """Layout of a table. Raises KeyError for a name that is none."""
     return SPECS[name]
+
+
+def complete(table: str, rows: pa.Table, wanted: Sequence[str] | None = None) -> pa.Table:
+    """Rows of a file of a table with all its columns (or those wanted), which an older file may lack."""
+    have = set(rows.column_names)
+    columns = spec(table).stored
+    for name in columns.names if wanted is None else wanted:
+        if name not in have and name in columns.names:
+            field = columns.field(name)
+            rows = rows.append_column(field.remove_metadata(), _nothing(field, len(rows)))
+    return rows
+
+
+def _nothing(field: pa.Field[Any], count: int) -> Any:
+    if (field.metadata or {}).get(b"nullable") != b"no":
+        return pa.nulls(count, field.type)
+    kind = field.type
+    if pa.types.is_list(kind):
+        return pa.array([[]] * count, kind)
+    value = "" if pa.types.is_string(kind) else b"" if pa.types.is_binary(kind) else False
+    return pa.repeat(pa.scalar(value if not pa.types.is_temporal(kind) else 0).cast(kind), count)
+
+
+def grow(store: Store, lacking: Mapping[str, Collection[str]]) -> None:
+    """Add to each table the columns that it lacks: name -> columns. Raises LakeError."""
+    for table, names in lacking.items():
+        delta.add_columns(store, table, [SPECS[table].schema.field(name) for name in sorted(names)])
 
 
 def create_all(store: Store) -> None:
