@@ -3,20 +3,23 @@
 What always holds: nothing here raises on any input; only WHATWG labels are known (a Python codec that is
 none, such as rot13 or zip, is never reached); the answer depends on the bytes and the header alone. Order of
 evidence: byte order mark · charset of Content-Type · a `meta` in the markup (the standard's prescan) · an XML
-declaration · valid UTF-8 · windows-1252. There is no statistical detector: one that guesses differently in
-its next version would change the text of pages that did not change.
+declaration · UTF-8, if the bytes are it but for a few · what Firefox's detector says (chardetng, without its
+hint by domain, so that one text is read alike wherever it stands) · windows-1252.
 
 Sources: WHATWG HTML 13.2.3 (determining the character encoding), WHATWG Encoding 4, WHATWG MIME Sniffing 4.4.
+The choice of the detector: docs/decisions/021-charset-and-language.md.
 """
 
 from __future__ import annotations
 
-import codecs
 import re
 from functools import lru_cache
 from typing import Final
 
 import webencodings
+from chardetng_py.detector import EncodingDetector
+
+from crawl import decoders
 
 __all__ = ["FALLBACK", "SCAN_BYTES", "from_content_type", "sniff", "to_utf8"]
 
@@ -27,6 +30,15 @@ FALLBACK: Final = "windows-1252"
 #: later `meta` while parsing starts over with it: reading further at once comes to the same.
 SCAN_BYTES: Final = 65_536
 
+#: what a detector reads of a body, from shortly before the first octet that is not ASCII
+_DETECTED_BYTES: Final = 262_144
+#: fewer octets beyond ASCII are signs of punctuation, which every guess fits
+_TELLING_OCTETS: Final = 4
+#: characters of UTF-8 for each octet that is none, in a body that counts as UTF-8 in spite of it
+_MOSTLY: Final = 20
+
+_HIGH: Final = bytes(range(0x80, 0x100))
+_BEYOND_ASCII: Final = re.compile(rb"[\x80-\xff]")
 _MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _SPACE: Final = b"\t\n\f\r "
 #: one attribute's name and, if it has one, the start of its value (13.2.3.3, get an attribute)
@@ -54,7 +66,7 @@ def to_utf8(body: bytes, content_type: str | None) -> tuple[str, bytes]:
         return name, body if _valid(body) else body.decode("utf-8", "replace").encode()
     if name == "replacement":  # Encoding 14.1: not decoded at all, so that no markup can hide in it
         return name, "�".encode() if body else b""
-    return name, _decode(body, name).encode()
+    return name, decoders.decode(body, name).encode()
 
 
 def sniff(body: bytes, content_type: str | None) -> tuple[str, int]:
@@ -169,8 +181,26 @@ def _xml(body: bytes) -> str | None:
 
 
 def _undeclared(body: bytes) -> str:
-    """UTF-8 if the bytes are (pure ASCII and nothing at all count), else the fallback."""
-    return "utf-8" if _valid(body, cut=True) else FALLBACK
+    """UTF-8 if the bytes are (pure ASCII and nothing at all count), else what they look like."""
+    if _valid(body, cut=True):
+        # ISO-2022-JP is ASCII to the eye: only its escapes tell
+        return _detected(body, 0) if b"\x1b$" in body and body.isascii() else "utf-8"
+    text = body.decode("utf-8", "replace")
+    bad = text.count("\ufffd")
+    if len(text) - bad - len(text.encode("ascii", "ignore")) >= _MOSTLY * bad:
+        return "utf-8"  # a stray octet or two do not make a page of another age
+    first = _BEYOND_ASCII.search(body)
+    start = first.start() if first else 0
+    few = len(body) - len(body.translate(None, _HIGH)) < _TELLING_OCTETS
+    return FALLBACK if few else _detected(body, max(0, start - 1_024))
+
+
+def _detected(body: bytes, start: int) -> str:
+    """What Firefox would read a page as that says nothing."""
+    detector = EncodingDetector()
+    detector.feed(body[start : start + _DETECTED_BYTES], last=True)
+    guess = detector.guess(tld=None, allow_utf8=False)
+    return _name("windows-874" if guess == "cp874" else guess) or ("utf-8" if body.isascii() else FALLBACK)
 
 
 def _valid(body: bytes, *, cut: bool = False) -> bool:
@@ -185,38 +215,3 @@ def _valid(body: bytes, *, cut: bool = False) -> bool:
     except UnicodeDecodeError as error:
         return cut and error.reason == "unexpected end of data" and not body[: error.start].isascii()
     return True
-
-
-def _decode(body: bytes, name: str) -> str:
-    """Text of a body in a legacy encoding, put right where Python's codecs differ from the standard's."""
-    if name == "windows-1252":  # five octets Python leaves undefined are C1 controls on the web
-        return body.decode("cp1252", "crawl.c1")
-    if name in {"gbk", "gb18030"}:  # 0x80 alone is the euro sign; gbk is decoded as its superset
-        return body.decode("gb18030", "crawl.euro").replace("\ue5e5", "　")
-    try:
-        return body.decode(str(webencodings.lookup(name).codec_info.name), "replace")
-    except (LookupError, UnicodeError):
-        # No codec of this name here, or one that does not keep its promise to replace: ASCII markup is still
-        # read.
-        return body.decode("ascii", "replace")
-
-
-def _c1(error: UnicodeError) -> tuple[str, int]:
-    """Undefined octets of windows-1252 as the control characters of the same number."""
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    return error.object[error.start : error.end].decode("latin-1"), error.end
-
-
-def _euro(error: UnicodeError) -> tuple[str, int]:
-    """0x80 in gb18030 as U+20AC; 0xA2 0xE3 likewise, its place in the standard's index; else U+FFFD."""
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    bad = error.object[error.start :]
-    if bad[:1] == b"\x80":
-        return "€", error.start + 1
-    return "�", error.start + 1 if bad[:1] >= b"\x80" else error.end
-
-
-codecs.register_error("crawl.c1", _c1)
-codecs.register_error("crawl.euro", _euro)
