@@ -96,6 +96,11 @@ class Politeness:
     circuit_after: int = 3  # host-level errors in a row that open the circuit
     retry_after_max: timedelta = timedelta(hours=24)  # longest Retry-After that is honoured
     long_crawl_delay: timedelta = timedelta(seconds=60)  # above: kept in full, but no round waits for it
+    address_in_flight: int = 4  # requests open at one public address, whatever hosts it carries
+    address_delay: timedelta = timedelta(milliseconds=250)  # least time between two starts there
+    #: domains one such cap is for: an address that carries more (shared hosting) may carry proportionally more
+    address_domains: int = 100
+    address_shares: int = 8  # up to so many caps: 32 open and 32 a second at most, as these settings stand
     #: hosts with one clock: group -> hosts, and *.suffix for all below; like { news = ["a.test", "*.b.test"] }
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

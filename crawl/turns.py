@@ -1,8 +1,10 @@
 """Turns in real time: an agenda of hosts driven by one timer, inside a window and under a lease.
 
 What always holds: no turn is given before its time (the host's, and that of the hosts joined with it), after
-the deadline, or while `permit` says no; of joined hosts one at a time has its turn. Real
-times are those of the monotonic clock, anchored once, so that a step of the system clock shortens no gap.
+the deadline, or while `permit` says no; of joined hosts one at a time has its turn. A host that waits for
+something else than a time (its address, room at its address) is parked: it holds no slot, and the run goes on
+for it. Real times are those of the monotonic clock, anchored once, so that a step of the system clock
+shortens no gap.
 What a turn is good for is the caller's affair; an error in it ends the whole run.
 """
 
@@ -29,8 +31,8 @@ _TICK: Final = 0.5
 _BATCH: Final = 256
 #: … and seconds: a robots.txt can be made of rules that take long to match
 SLICE: Final = 0.05
-#: rules of a gap that tell more than that the window was too short
-_TELLING: Final = frozenset({"backoff", "retry_after", "crawl_delay"})
+#: what a host waited for that tells more than that the window was too short
+_TELLING: Final = frozenset({"backoff", "retry_after", "crawl_delay", "address"})
 
 
 class LeaseLost(CrawlError):
@@ -52,6 +54,8 @@ class Turns:
 
     #: makes the host's next request; must see to it that `release` is called in the end
     turn: Callable[[HostQueue, float], None]
+    #: called when a host whose time had come gets no turn after all
+    missed: Callable[[HostQueue, float], None]
     #: called every now and then
     tick: Callable[[], None]
     #: called when the lease lapses: drop what is under way
@@ -66,6 +70,8 @@ class Turns:
         self._deadline = deadline
         self._permit = permit
         self._lease_s = lease_s
+        self._parked: dict[HostQueue, str] = {}  # and what they wait for
+        self._called: dict[HostQueue, str] = {}  # parked until a moment that is known by now
         self._lapsed_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -74,6 +80,7 @@ class Turns:
         #: hosts that may not be asked before the deadline, and why
         self.late: dict[str, str] = {}
         self.ended = False
+        self.missed = lambda queue, now: None
         self._wall0 = clock.now()
         self._mono0 = clock.monotonic()
 
@@ -83,8 +90,12 @@ class Turns:
         return self._agenda.granted
 
     def waiting(self) -> dict[str, int]:
-        """Hosts that wait for their time, by what they wait for (a gap's rule; `none`: their first turn)."""
-        return dict(Counter(queue.state.gap_rule for queue in self._agenda.waiters()))
+        """Hosts that wait, by what they wait for.
+
+        That is the rule of their gap (`none`: their first turn) or what `park` was told.
+        """
+        rules = (self._called.get(queue, queue.state.gap_rule) for queue in self._agenda.waiters())
+        return dict(Counter(rules) + Counter(self._parked.values()))
 
     @property
     def seconds_left(self) -> float:
@@ -132,20 +143,47 @@ class Turns:
 
     def enlist(self, queue: HostQueue) -> None:
         """Puts a host with work on the agenda, unless it may not be asked before the deadline."""
-        if queue and queue not in self._agenda:
+        if queue and queue not in self._agenda and queue not in self._parked:
             at = self.due(queue)
             if at < self._deadline and not queue.shut:
                 self._agenda.put(queue, at)
             else:
-                state = queue.state
-                rule = state.gap_rule if state.gap_rule in _TELLING else "window"
-                self.late[state.host] = "circuit_open" if state.circuit == "open" else rule
+                self._is_late(queue, queue.state.gap_rule)
+
+    def _is_late(self, queue: HostQueue, what: str) -> None:
+        rule = what if what in _TELLING else "window"
+        self.late[queue.state.host] = "circuit_open" if queue.state.circuit == "open" else rule
 
     def release(self, queue: HostQueue, *, again: bool = True) -> None:
         """The host's turn is over; it waits for the next one if it has work, unless told otherwise."""
         self._agenda.release(queue)
         if again:
             self.enlist(queue)
+
+    def park(self, queue: HostQueue, what: str) -> None:
+        """The host's turn is over, and it waits for no time but for `what`, until `wake` or `call`."""
+        self._agenda.release(queue)
+        self._parked[queue] = what
+
+    def wake(self, queue: HostQueue) -> None:
+        """What a parked host waited for is there: it waits for its turn again."""
+        if self._parked.pop(queue, None) is not None:
+            self.enlist(queue)
+
+    def call(self, queue: HostQueue, at: float) -> bool:
+        """A parked host may go at `at`. False: its own time comes later than that, or the deadline first."""
+        what = self._parked.pop(queue, None)
+        if what is None:
+            return False
+        if at >= self._deadline:
+            self._is_late(queue, what)
+            return False
+        if self.due(queue) > at:
+            self.enlist(queue)
+            return False
+        self._called[queue] = what
+        self._agenda.put(queue, at)
+        return True
 
     def go_on(self) -> None:
         """To be called after `release` and `enlist`, outside a turn: sees to the next turn."""
@@ -200,18 +238,24 @@ class Turns:
             queue = self._agenda.claim(now)
             if queue is None:
                 break
+            self._called.pop(queue, None)
             if self.due(queue) > now:  # it was told to wait longer while it waited
                 self.release(queue)
+                self.missed(queue, now)
             else:
                 self.turn(queue, now)
         if self._agenda.granted or self._agenda.waiting:
             self._schedule(self._agenda.next_at())
-        elif not self._over.done():
+        elif not self._parked and not self._over.done():
             self._over.set_result(None)
 
     def _may_go_on(self, now: float) -> bool:
         """Whether anything may be dispatched now; acts on a closed window and on a lapsed lease."""
         if now >= self._deadline:
+            for waiting in (self._parked, self._called):
+                for queue, what in waiting.items():
+                    self._is_late(queue, what)
+                waiting.clear()
             self._agenda.clear()
             return False
         if self._permit():

@@ -196,3 +196,81 @@ def test_real_times_are_those_of_the_monotonic_clock() -> None:
     now = turns.monotonic()
     assert turns.wall(now + 2) - turns.wall(now) == timedelta(seconds=2)
     assert turns.due(host("a", 1, 60)) - now == pytest.approx(60, abs=0.1)
+
+
+# --- waiting for something else than a time -----------------------------------------------------------------
+
+
+def parked(
+    what: str, then: Callable[[Turns, HostQueue], object], window: float = 5.0
+) -> tuple[list[str], Turns]:
+    """One slot, and two hosts; the first is parked at its first turn, and `then` follows 50 ms later."""
+    given: list[str] = []
+
+    async def main() -> Turns:
+        turns = Turns(1, Clock(), time.monotonic() + window, lambda: True, 0.2)
+
+        def turn(queue: HostQueue, now: float) -> None:
+            given.append(queue.state.host)
+            if given == ["a.test"]:
+                turns.park(queue, what)
+                assert turns.waiting() == {what: 1, "none": 1}
+                turns.enlist(queue)  # other work of it came meanwhile: it waits as it did
+                asyncio.get_running_loop().call_later(0.05, lambda: (then(turns, queue), turns.go_on()))
+                return
+            queue.planned.popleft()
+            turns.release(queue)
+
+        turns.turn, turns.tick, turns.lapse = turn, lambda: None, lambda: None
+        for queue in (host("a.test", 1), host("b.test", 1)):
+            turns.enlist(queue)
+        await turns.run()
+        return turns
+
+    return given, asyncio.run(main())
+
+
+def test_a_parked_host_holds_no_slot_and_the_run_goes_on_for_it() -> None:
+    given, turns = parked("name", lambda turns, queue: turns.wake(queue))
+    assert given == ["a.test", "b.test", "a.test"]
+    assert turns.late == {}
+
+
+def test_a_parked_host_is_called_for_a_moment() -> None:
+    def call(turns: Turns, queue: HostQueue) -> None:
+        assert turns.call(queue, turns.monotonic() + 0.05)
+        assert turns.waiting() == {"address": 1}
+        assert not turns.call(queue, turns.monotonic())
+
+    assert parked("address", call)[0] == ["a.test", "b.test", "a.test"]
+
+
+def test_a_host_whose_own_time_is_later_follows_no_call() -> None:
+    def call(turns: Turns, queue: HostQueue) -> None:
+        queue.state = replace(queue.state, next_allowed_at=turns.wall(turns.monotonic() + 0.1))
+        assert not turns.call(queue, turns.monotonic())
+
+    assert parked("address", call)[0] == ["a.test", "b.test", "a.test"]
+
+
+@pytest.mark.parametrize(("what", "why"), [("address", "address"), ("name", "window")])
+def test_a_host_still_parked_when_the_window_closes_is_late(what: str, why: str) -> None:
+    given, turns = parked(what, lambda turns, queue: None, window=0.3)
+    assert (given, turns.late) == (["a.test", "b.test"], {"a.test": why})
+
+
+def test_a_call_that_comes_after_the_deadline_is_none() -> None:
+    given, turns = parked("address", lambda turns, queue: turns.call(queue, turns.monotonic() + 60))
+    assert (given, turns.late) == (["a.test", "b.test"], {"a.test": "address"})
+
+
+def test_who_is_told_to_wait_longer_after_its_call_is_missed_and_says_so() -> None:
+    missed: list[str] = []
+
+    def call(turns: Turns, queue: HostQueue) -> None:
+        turns.missed = lambda queue, now: missed.append(queue.state.host)
+        assert turns.call(queue, turns.monotonic() + 0.05)
+        queue.state = replace(queue.state, next_allowed_at=turns.wall(turns.monotonic() + 0.1))
+
+    assert parked("address", call)[0] == ["a.test", "b.test", "a.test"]
+    assert missed == ["a.test"]
