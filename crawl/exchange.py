@@ -13,7 +13,7 @@ from typing import Final
 
 from crawl import policy
 from crawl.content import Decoder
-from crawl.outcomes import Outcome, from_status
+from crawl.outcomes import Outcome, brings_page, from_status
 from crawl.screen import Screen, Verdict
 from crawl.sniff import HEADER
 
@@ -140,7 +140,7 @@ class Incoming:
                 self._lines.clear()
             self._lines.append(line)
             self.headed = line in (b"\r\n", b"\n")
-            if self.headed and self._screen is not None and self.status == 200:
+            if self.headed and self._screen is not None and brings_page(self.status):
                 return self._head_done()
         return None
 
@@ -188,7 +188,7 @@ class Incoming:
             self.stop = self.stop or "decoded_bytes"
         self._chunks.append(data)
         self.length += len(data)
-        if self._screen is not None and self.length >= HEADER and self.status == 200:
+        if self._screen is not None and self.length >= HEADER and brings_page(self.status):
             return self._judged(self._screen.shown(self._text, self.body()[:HEADER])) and self.stop is None
         return self.stop is None
 
@@ -226,7 +226,7 @@ class Incoming:
 
     def _last_look(self, whole: bool) -> None:
         """Judge a body shorter than what a screen wants to see; one that was cut is not refused for that."""
-        if self._screen is None or self.status != 200:
+        if self._screen is None or not brings_page(self.status):
             return
         verdict = self._screen.shown(self._text, self.body()[:HEADER])
         self.verdict, self._screen = verdict if whole else replace(verdict, reason=None), None

@@ -16,7 +16,7 @@ from typing import Final, Literal
 from crawl.policy import Retry
 from crawl.state import State
 
-__all__ = ["FETCHED", "TABLE", "Outcome", "Rule", "delay", "from_status", "limit"]
+__all__ = ["FETCHED", "TABLE", "Outcome", "Rule", "brings_page", "delay", "from_status", "limit"]
 
 
 class Outcome(StrEnum):
@@ -170,6 +170,16 @@ _CLASS: Final[Mapping[int, Outcome]] = {
 def from_status(status: int) -> Outcome:
     """Outcome of an HTTP status (RFC 9110 15); one outside 200 to 599 is MALFORMED."""
     return _STATUS.get(status) or _CLASS.get(status // 100, Outcome.MALFORMED)
+
+
+#: successes whose content is no representation of what was asked for, or only a part of it (RFC 9110 15.3,
+#: RFC 4918, RFC 5842, RFC 3229)
+_NO_PAGE: Final = frozenset({201, 202, 204, 205, 206, 207, 208, 226})
+
+
+def brings_page(status: int | None) -> bool:
+    """Whether an answer's content is the page: 200, 203, and what nobody knows of 2xx (RFC 9110 15)."""
+    return status == 200 or (status is not None and 200 < status < 300 and status not in _NO_PAGE)
 
 
 def limit(rule: Rule, retry: Retry) -> int:

@@ -1,7 +1,7 @@
 """How an answer becomes a row of `fetches`, and which conditional lines a request carries.
 
 What always holds: every request makes one record; its times are real, its phases the transport's; a body is
-kept only where a whole 200 came. It decides nothing about what is asked next.
+kept only where a page came, and flagged where not all of it did. It decides nothing about what is asked next.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from hashlib import sha256
 
 from crawl.exchange import Answer, header
 from crawl.hostqueue import Ask
-from crawl.outcomes import Outcome
+from crawl.outcomes import Outcome, brings_page
 from crawl.politeness import HostState, retry_after
 from crawl.records import Fetch
+from crawl.screen import content_type
 
 __all__ = ["Sent", "kept", "record", "validators"]
 
@@ -59,10 +60,15 @@ def _past(text: str, now: datetime) -> bool:
 
 
 def kept(ask: Ask, answer: Answer, outcome: Outcome) -> bool:
-    """Whether the answer's body is worth keeping. `outcome`: after redirects were judged."""
+    """Whether the answer's body is worth keeping: a whole page, or as much of one as came.
+
+    `outcome`: after redirects were judged.
+    """
     if ask.kind == "robots":  # the rules are read as far as they came
         return outcome in (Outcome.OK, Outcome.TOO_LARGE)
-    return answer.status == 200 and outcome is Outcome.OK
+    if not brings_page(answer.status):
+        return False
+    return outcome is Outcome.OK or (answer.truncated and bool(answer.body))
 
 
 def record(
@@ -115,7 +121,8 @@ def record(
         reason=reason,
         request_validators="\n".join(sent.validators) or None,
         response_headers=answer.headers or None,
-        content_type=header(answer.headers, "content-type"),
+        content_type=content_type(answer.headers),
+        sniffed_type=answer.sniffed_type,
         wire_bytes=answer.wire_bytes,
         bytes=len(answer.body),
         body_hash=sha256(answer.body).hexdigest() if robots else None,  # of a page: who reads the journal

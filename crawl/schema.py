@@ -183,6 +183,7 @@ bytes          bytes  the decoded body, compressed with zstd
 length         int    decoded bytes
 media_type     text   type without parameters, as declared; empty where none was
 sniffed_type   text?  type it is read as: by header and first bytes (MIME Sniffing)
+truncated      bool   it is the beginning of a body that ended early or hit a cap
 first_url_key  int    smallest (depth, key) URL of the round that brought it
 """)
 
@@ -205,6 +206,7 @@ canonical_hint     text?   rel=canonical
 robots_directives  text?   meta robots and X-Robots-Tag, comma-separated
 text_chars         int     characters of text
 html_bytes         int     decoded bytes of the page
+truncated          bool    it is the text of a beginning: the body ended early or hit a cap
 link_count         short   links found
 simhash            int?    64-bit SimHash of the text; null where not computed
 minhash            bytes?  MinHash signature; null where not computed
@@ -293,10 +295,11 @@ version      text    names this copy: hash of origin and text, or how it failed
 fetched_at   time    planning time
 valid_until  time    planning time after which it must be asked again
 status       short?  HTTP status; null without an answer
-how          text    fetched, unavailable, unreachable or last_good
+how          text    fetched, unavailable, unreachable, last_good or elsewhere (in a domain of another owner)
 body_hash    text?   SHA-256 of the body; null without one
 text         text    the rules in force; empty allows everything unless unreachable
 sitemaps     texts   Sitemap lines
+elsewhere    texts?  other domains that its redirects led to: asked in one group with this one from then on
 """)
 
 OUTBOX = _schema("""
@@ -388,6 +391,7 @@ sniffed_type     text?   media type by header and first bytes
 redirect_to_key  int?    target of a redirect
 document_key     int?    document of its text; null where not parsed
 changed          bool    content arrived and differs from what was known (true for the first)
+truncated        bool    its body ended early or hit a cap: what came of it is kept all the same
 canonical_hint   text?   rel=canonical
 retry_after_ms   float?  Retry-After of the answer
 """)

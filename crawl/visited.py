@@ -212,8 +212,14 @@ def _content(case: _Case) -> dict[str, Any]:
     lied = case.was(Outcome.TYPE_MISMATCH)
     forget = failed | gone | lied
     news = _SAME[case.outcome] & _given(visits["document_key"])
+    # what came of a page stands until it comes whole; what is too large never will
+    part = flags(visits["truncated"]) & _given(visits["document_key"])
+    part &= ~_given(rows["document_key"]) | case.was(Outcome.TOO_LARGE)
+    news |= part
+    forget |= part
     document = _choose(unread | gone, None, visits["document_key"], news, rows["document_key"])
-    fetched = arrived | failed | case.was(Outcome.NOT_MODIFIED)
+    arrived_or_part = arrived | failed | part
+    fetched = arrived_or_part | case.was(Outcome.NOT_MODIFIED)
     told = _differ(rows["document_key"], document)
     return {
         "etag": _validator(case, arrived, forget, "etag"),
@@ -243,11 +249,11 @@ def _content(case: _Case) -> dict[str, Any]:
             rows["redirect_to_key"],
         ),
         "first_fetched_at": _stamp(
-            case, (arrived | failed) & ~_given(rows["first_fetched_at"]), "first_fetched_at"
+            case, arrived_or_part & ~_given(rows["first_fetched_at"]), "first_fetched_at"
         ),
         "fetched_at": _stamp(case, fetched, "fetched_at"),
         "parsed_at": _stamp(case, news, "parsed_at"),
-        "stored_at": _stamp(case, _SAME[case.outcome] & _given(document), "stored_at"),
+        "stored_at": _stamp(case, (_SAME[case.outcome] | part) & _given(document), "stored_at"),
         "index_ready_at": _stamp(case, told, "index_ready_at"),
     }
 

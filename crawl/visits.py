@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from crawl import markup, url
 from crawl.keys import Keyer
-from crawl.outcomes import Outcome
+from crawl.outcomes import Outcome, brings_page
 from crawl.records import Fetch, Skip
 from crawl.schema import FETCHES, VISITS
 
@@ -35,7 +35,7 @@ def arrived(record: Fetch) -> bool:
     """Whether a page's content came that is not what was known."""
     return (
         record.kind == "page"
-        and record.status == 200
+        and brings_page(record.status)
         and record.body_hash is not None
         and record.body_hash != record.known_hash
     )
@@ -93,9 +93,11 @@ def _outcome(record: Fetch, parsed: Parsed | None, failure: str | None) -> str:
 
     Equal content is not looked at again: what was read then is known.
     """
+    if record.truncated:
+        return record.outcome  # why it is not whole tells more than what was made of the rest
     if failure:
         return Outcome.PARSE_FAILED.value
-    content = record.outcome == Outcome.OK and record.status == 200 and record.bytes > 0
+    content = record.outcome == Outcome.OK and brings_page(record.status) and record.bytes > 0
     unread = content and parsed is None and arrived(record)
     return Outcome.UNSUPPORTED_TYPE.value if unread else record.outcome
 
@@ -103,7 +105,8 @@ def _outcome(record: Fetch, parsed: Parsed | None, failure: str | None) -> str:
 def _fetched(record: Fetch, parsed: Parsed | None, failure: str | None, targets: Any) -> dict[str, Any]:
     """One request's row. `targets` gives the next redirect's key."""
     headers = markup.headers(record.response_headers)
-    content = record.status == 200 and record.body_hash is not None
+    content = brings_page(record.status) and record.body_hash is not None and not record.truncated
+    failure = None if record.truncated else failure
     return {
         "url_key": record.url_key,
         "url": record.url,
@@ -124,6 +127,7 @@ def _fetched(record: Fetch, parsed: Parsed | None, failure: str | None, targets:
         "redirect_to_key": next(targets) if _target(record) is not None else None,
         "document_key": parsed[0] if parsed else None,
         "changed": arrived(record),
+        "truncated": record.truncated,
         "canonical_hint": parsed[1] if parsed else None,
         "retry_after_ms": record.retry_after_ms,
     }
@@ -142,6 +146,7 @@ def _skipped(record: Skip) -> dict[str, Any]:
         "robots_version": record.robots_version,
         "fetched_at": record.decided_at,
         "changed": False,
+        "truncated": False,
     }
 
 

@@ -85,6 +85,7 @@ def page(record: Fetch, body: Body) -> tuple[Any, ...]:
         not record.parsed_before,
         record.content_type,
         record.response_headers,
+        record.truncated,
         body.data,
         body.zstd,
     )

@@ -86,7 +86,7 @@ def _serve(batch: Sequence[Any], out: int, keyer: Keyer, settings: Settings) -> 
 
 
 def _page(fields: Sequence[Any]) -> parse.RawPage:
-    url_key, url, host, domain, depth, first_parse, content_type, headers, data, zstd = fields
+    url_key, url, host, domain, depth, first_parse, content_type, headers, cut, data, zstd = fields
     return parse.RawPage(
         url_key=url_key,
         url=url,
@@ -97,6 +97,7 @@ def _page(fields: Sequence[Any]) -> parse.RawPage:
         content_type=content_type,
         headers=headers,
         body=journal.Body(data, zstd).raw(),
+        truncated=cut,
     )
 
 

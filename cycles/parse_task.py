@@ -53,6 +53,7 @@ _INDEX: Final[dict[str, pa.DataType]] = {
     "size": pa.int64(),  # bytes once compressed, about
     "length": pa.int64(),  # bytes decoded
     "media_type": pa.string(),
+    "truncated": pa.bool_(),
 }
 BODY_INDEX: Final = pa.schema(_INDEX)
 _GROUP: Final = re.compile(r"group-(\d+)/(\d+)\.(\d+)/[^/]+$")
@@ -153,7 +154,7 @@ class _Task:
         key = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
         essence = markup.media_type(record.content_type)
         size = len(body.data) if body.zstd else -(-len(body.data) // _RATIO)
-        where = (part, offset, size, record.bytes, essence)
+        where = (part, offset, size, record.bytes, essence, record.truncated)
         self._index.append((key, digest, record.url_key, record.depth, *where))
         if essence and not markup.is_html(essence, b""):
             return

@@ -50,6 +50,7 @@ class RawPage:
     content_type: str | None  # header
     headers: str | None  # lines as received
     body: bytes  # decoded
+    truncated: bool = False  # it ended early or hit a cap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,7 @@ def _document(
         "robots_directives": ", ".join(dict.fromkeys(robots)) or None,
         "text_chars": len(page.text),
         "html_bytes": len(raw.body),
+        "truncated": raw.truncated,
         "link_count": len(page.links) + page.links.cut,
         "depth": raw.depth,
     }

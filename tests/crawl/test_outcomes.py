@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawl.outcomes import TABLE, Outcome, delay, from_status, limit
+from crawl.outcomes import TABLE, Outcome, brings_page, delay, from_status, limit
 from crawl.policy import Retry
 from crawl.state import State
 
@@ -107,3 +107,12 @@ def test_a_delay_is_never_negative_and_never_beyond_what_the_rule_says(
 ) -> None:
     wait = delay(TABLE[o], n, RETRY, unit)
     assert timedelta(0) <= wait <= 1.25 * max(RETRY.cap, TABLE[o].base, TABLE[o].over)
+
+
+@pytest.mark.parametrize(
+    ("status", "brings"),
+    [(200, True), (203, True), (299, True), (201, False), (204, False), (206, False), (304, False), (404, False)],
+)
+def test_some_successes_bring_a_page(status: int, brings: bool) -> None:
+    assert brings_page(status) is brings
+    assert not brings_page(None)

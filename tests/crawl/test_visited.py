@@ -95,3 +95,27 @@ def test_of_several_visits_the_last_request_counts() -> None:
     assert [(0, "OK", None), (1, "OK", "h2")] == [
         (r["url_key"], r["outcome"], r["content_hash"]) for r in rows
     ]
+
+
+def test_what_came_of_a_page_stands_until_it_comes_whole() -> None:
+    cut = visit(1, "RESET", reason="body_cut", http_status=200, document_key=77, truncated=True, etag='"e"')
+    made = after(row(1), cut)
+    assert ("FAILED_RETRYABLE", "body_cut", 77) == (made["state"], made["reason"], made["document_key"])
+    assert (None, None, NOW, NOW) == (
+        made["content_hash"],
+        made["etag"],  # no 304 may stand for what is not there
+        made["fetched_at"],
+        made["parsed_at"],
+    )
+    assert 77 == after(made, cut | {"document_key": 78})["document_key"]
+    whole = after(made, ok(1, content_hash="h", document_key=79))
+    assert ("FETCHED", 79, "h") == (whole["state"], whole["document_key"], whole["content_hash"])
+
+
+def test_a_part_replaces_no_whole_page_but_of_one_that_is_too_large_now() -> None:
+    cut = visit(1, "RESET", http_status=200, document_key=77, truncated=True)
+    assert 501 == after(fetched(1), cut)["document_key"]
+    grown = visit(1, "TOO_LARGE", reason="wire_bytes", http_status=200, document_key=77, truncated=True)
+    made = after(fetched(1), grown)
+    assert ("QUARANTINED", "wire_bytes", 77) == (made["state"], made["reason"], made["document_key"])
+    assert (None, None) == (made["etag"], made["content_hash"])

@@ -140,3 +140,18 @@ def test_rows_of_fetches_have_the_tables_columns() -> None:
     row = table.to_pylist()[1]
     assert (row["round"], row["group"], row["fence"], row["url_key"], row["body_hash"]) == (4, 2, 9, 7, "new")
     assert fetch_rows([], day=date(2026, 3, 1), round_=4, group=2, fence=9).num_rows == 0
+
+
+def test_a_part_of_a_page_has_its_document_and_says_why_it_is_not_whole() -> None:
+    cut = replace(FETCH, outcome="RESET", reason="body_cut", truncated=True)
+    assert arrived(cut)
+    (row,) = rows(cut, parsed={7: (99, None)})
+    assert (row["outcome"], row["reason"], row["truncated"]) == ("RESET", "body_cut", True)
+    assert (row["document_key"], row["content_hash"], row["content_length"]) == (99, None, None)
+    (failed,) = rows(cut, failed={7: "parse_deadline"})
+    assert (failed["outcome"], failed["reason"]) == ("RESET", "body_cut")
+
+
+def test_a_success_of_a_kind_nobody_knows_brings_a_page() -> None:
+    assert arrived(replace(FETCH, status=299))
+    assert not arrived(replace(FETCH, status=206))

@@ -57,6 +57,7 @@ def test_a_page_becomes_a_document_and_its_links_are_one_deeper() -> None:
         "robots_directives": "noarchive, noindex",
         "text_chars": 13,
         "html_bytes": len(page.body),
+        "truncated": False,
         "link_count": 1,
         "simhash": None,
         "minhash": None,
