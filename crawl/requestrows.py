@@ -7,10 +7,10 @@ kept only where a page came, and flagged where not all of it did. It decides not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from hashlib import sha256
 
+from crawl import httpdate
 from crawl.exchange import Answer, header
 from crawl.hostqueue import Ask
 from crawl.outcomes import Outcome, brings_page
@@ -31,6 +31,10 @@ class Sent:
     dns_ms: float | None
     dns_cached: bool | None
     robots_version: str | None
+    dns_note: str | None = None
+    address_gap_ms: float | None = None
+    address_in_flight: int | None = None
+    address_wait_ms: float | None = None
     group_gap_ms: float | None = None  # of the hosts that share a clock with it; None for one of its own
 
 
@@ -52,11 +56,8 @@ def _line(text: str) -> bool:
 
 
 def _past(text: str, now: datetime) -> bool:
-    try:
-        at = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return False
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)) <= now
+    at = httpdate.parse(text)
+    return at is not None and at <= now
 
 
 def kept(ask: Ask, answer: Answer, outcome: Outcome) -> bool:
@@ -110,6 +111,10 @@ def record(
         address=answer.address,
         dns_ms=sent.dns_ms,
         dns_cached=sent.dns_cached,
+        dns_note=sent.dns_note,
+        address_gap_ms=sent.address_gap_ms,
+        address_in_flight=sent.address_in_flight,
+        address_wait_ms=sent.address_wait_ms,
         connect_ms=answer.connect_ms,
         tls_ms=answer.tls_ms,
         first_byte_ms=answer.first_byte_ms,
