@@ -65,6 +65,8 @@ class HostQueue:
     #: connects that failed: which of its addresses comes next
     faults: int = 0
     last_end: datetime | None = None
+    #: it gave some answer in this round
+    answered: bool = False
     #: the circuit was open, and this round's canary failed: the host is left alone until the next round
     shut: bool = False
     #: the clock that it shares with others, None for one of its own
@@ -129,6 +131,7 @@ class HostQueue:
         if record.outcome in (Outcome.REFUSED, Outcome.CONNECT_TIMEOUT):
             self.faults += 1
         self.last_end = record.finished_at
+        self.answered |= record.status is not None
         self.touched = True
         if record.kind == "page":
             self.pages += 1

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from crawl import scope, url
+from crawl.chains import Chains
 from crawl.egress import Guard
-from crawl.errors import UrlError
-from crawl.exchange import STALE, Answer, location
+from crawl.exchange import STALE, Answer
 from crawl.hostqueue import Ask, HostQueue
 from crawl.joined import Groups, Joined
 from crawl.keys import Keyer
@@ -27,6 +27,7 @@ from crawl.politeness import HostState, gap
 from crawl.records import Fetch, Planned, Skip
 from crawl.robots import RobotsCopy
 from crawl.robotswatch import RobotsWatch
+from crawl.secondtries import SecondTries
 
 __all__ = ["Known", "Ledger"]
 
@@ -60,6 +61,7 @@ class Ledger:
         guard: Guard,
         round_: int,
         now: datetime,
+        window: timedelta = timedelta(0),
     ) -> None:
         self._hosts = hosts
         self._known = known
@@ -68,7 +70,13 @@ class Ledger:
         self._guard = guard
         self._round = round_
         self._now = now
-        self.watch = RobotsWatch(robots, keyer, round_=round_, now=now, robots=settings.robots)
+        owned = {item.domain for item in planned}
+        for origin in {item.origin for item in planned} & robots.keys():
+            owned.update(robots[origin].elsewhere)
+        self.watch = RobotsWatch(
+            robots, keyer, round_=round_, now=now, robots=settings.robots, window=window, owned=owned
+        )
+        self.tries = SecondTries(settings.retry)
         self.queues: dict[str, HostQueue] = {}
         self._groups = Groups(settings.politeness.groups)
         self._joined: dict[str, Joined] = {}
@@ -76,8 +84,11 @@ class Ledger:
             if (joined := self._join(state.host)) is not None:
                 joined.adopt(state, settings.politeness, public=self._public(state))
         self._asked: set[int] = set()
-        self._again: set[tuple[str, int]] = set()  # kind and key of second tries that were made
-        self._chains: dict[int, list[str]] = {}  # URLs asked in each redirect chain
+        self._tried: dict[tuple[str, int], int] = {}  # kind and key: the last attempt that was made
+        self._waiting: dict[
+            int, str
+        ] = {}  # planned URLs whose robots.txt waits for another owner: their host
+        self.chains = Chains(keyer, settings)
         self._plan = {item.url_key: item for item in planned}
         for item in planned:
             self.queue(item.host, item.domain).planned.append(item)
@@ -118,11 +129,11 @@ class Ledger:
         if isinstance(item, Planned):
             return item.url_key not in self._asked
         if item.attempt > 1:
-            return (item.kind, item.url_key) not in self._again
+            return self._tried.get((item.kind, item.url_key), 0) < item.attempt
         if item.kind == "robots":
             return self.watch.wanted(item)
         if item.url_key == item.referrer_key:  # another spelling of the URL that led here
-            return item.url not in self._chains.get(item.chain_id, ())
+            return not self.chains.been(item.chain_id, item.url)
         return item.url_key not in self._asked
 
     def _of_plan(self, item: Planned, before: Fetch | None = None) -> Ask:
@@ -133,8 +144,8 @@ class Ledger:
             origin=item.origin,
             host=item.host,
             domain=item.domain,
-            chain_id=before.chain_id if before else self._keyer.chain_id(item.url_key, self._round),
-            hop=before.hop + 1 if before else 0,
+            chain_id=before.chain_id if before else self._chain_of(item),
+            hop=before.hop + 1 if before else item.chain_hop,
             depth=item.depth,
             referrer_key=before.url_key if before else None,
             planned=True,
@@ -144,29 +155,17 @@ class Ledger:
             parsed_before=item.parsed,
         )
 
+    def _chain_of(self, item: Planned) -> int:
+        """A chain of its own, or the one that led here from another domain."""
+        return self._keyer.chain_id(item.url_key, self._round) if item.chain_id is None else item.chain_id
+
     # --- redirects ----------------------------------------------------------------------------------------
 
     def judge(self, ask: Ask, answer: Answer) -> tuple[Outcome, str | None, str | None]:
         """(outcome, reason, next URL) of an answer once its redirect, if any, is judged."""
-        outcome = answer.outcome
-        if outcome is Outcome.NOT_MODIFIED and ask.etag is None and ask.last_modified is None:
+        if answer.outcome is Outcome.NOT_MODIFIED and ask.etag is None and ask.last_modified is None:
             return Outcome.MALFORMED, "unasked_304", None
-        if outcome is not Outcome.REDIRECT:
-            return outcome, answer.reason, None
-        try:
-            target = url.canonical(location(answer) or "", base=ask.url)
-        except UrlError as error:
-            return Outcome.BAD_REDIRECT, error.reason, None
-        if target == ask.url or target in self._chains.get(ask.chain_id, ()):
-            return Outcome.REDIRECT_LOOP, None, target
-        most = self._settings.robots.redirects if ask.kind == "robots" else self._settings.limits.redirects
-        if ask.hop >= most:
-            return Outcome.TOO_MANY_REDIRECTS, None, target
-        return outcome, None, target
-
-    def final_key(self, ask: Ask, target: str | None) -> int:
-        """Key of the last URL of a chain as far as an answer shows it."""
-        return ask.url_key if target is None else self._keyer.url_key(target)
+        return self.chains.judge(ask, answer)
 
     def _hop(self, record: Fetch) -> Ask | None:
         """The request that follows a redirect at once, None if its target waits or needs none."""
@@ -230,8 +229,7 @@ class Ledger:
             queue.hops.appendleft(self._second_try(record)) if record.kind == "page" else (
                 queue.robots.appendleft(self._second_try(record))
             )
-        if record.attempt > 1:
-            self._again.add((record.kind, record.url_key))
+        self._tried[record.kind, record.url_key] = record.attempt
         if record.kind == "page":
             self._asked.add(record.url_key)
         elif not stale:
@@ -241,8 +239,10 @@ class Ledger:
         public = record.address is None or self._guard.public(record.address)
         chance = (record.url_key & 0xFFFF_FFFF) / 2**32  # the low bits of a key are as good as random
         queue.settle(record, self._settings.politeness, public=public, unit=chance, fault=not stale)
+        if record.kind == "page" and not stale:
+            self.tries.consider(record, self._second_try(record), queue, chance)
         if record.outcome == Outcome.REDIRECT:
-            self._chains.setdefault(record.chain_id, []).append(record.url)
+            self.chains.went(record)
             hop = self._hop(record) if record.kind == "page" else None
             if hop is not None:
                 target = self.queue(hop.host, hop.domain)
@@ -307,12 +307,20 @@ class Ledger:
 
     # --- the end ------------------------------------------------------------------------------------------
 
+    def postpone(self, ask: Ask) -> None:
+        """The robots.txt of its origin waits for a round in which this group owns the domain it lies in."""
+        self._asked.add(ask.url_key)
+        if ask.planned:
+            self._waiting[ask.url_key] = ask.host
+
     def left(self, reasons: Mapping[str, str]) -> Mapping[tuple[str, str], int]:
         """Planned URLs that were not reached, by host and reason (`window` where `reasons` has none)."""
         counts: Counter[tuple[str, str]] = Counter()
+        counts.update((host, "robots_elsewhere") for host in self._waiting.values())
         for host, queue in self.queues.items():
             keys = {item.url_key for item in queue.planned if item.url_key not in self._asked}
-            keys |= {ask.url_key for ask in queue.hops if ask.planned and self._wanted(ask)}
+            hops = (ask for ask in queue.hops if ask.attempt == 1)  # a second try has its outcome already
+            keys |= {ask.url_key for ask in hops if ask.planned and self._wanted(ask)}
             if keys:
                 counts[host, reasons.get(host, "window")] += len(keys)
         return counts

@@ -77,6 +77,8 @@ class Rule:
     final: State
     #: a request was tried; otherwise it was decided not to
     asked: bool
+    #: tried again in the same round where its delay allows: a connection failed, and no server said anything
+    in_round: bool = False
 
 
 _NONE: Final = timedelta(0)
@@ -92,14 +94,14 @@ def _settled(final: State, *, asked: bool = True) -> Rule:
     return Rule(False, _NONE, 0, _NONE, "none", final, asked)
 
 
-def _url(base: timedelta, attempts: int) -> Rule:
+def _url(base: timedelta, attempts: int, *, in_round: bool = False) -> Rule:
     """The URL's own fault: given up after so many attempts over at least a day."""
-    return Rule(True, base, attempts, _DAY, "url", State.TERMINAL, True)
+    return Rule(True, base, attempts, _DAY, "url", State.TERMINAL, True, in_round)
 
 
-def _host(base: timedelta, attempts: int = 5, *, asked: bool = True) -> Rule:
+def _host(base: timedelta, attempts: int = 5, *, asked: bool = True, in_round: bool = False) -> Rule:
     """The host's fault, or the network's: nothing is learnt about the URL."""
-    return Rule(True, base, attempts, _DAY, "host", State.FAILED_RETRYABLE, asked)
+    return Rule(True, base, attempts, _DAY, "host", State.FAILED_RETRYABLE, asked, in_round)
 
 
 #: what follows from each outcome
@@ -120,15 +122,15 @@ TABLE: Final[Mapping[Outcome, Rule]] = {
     Outcome.TOO_MANY_REDIRECTS: _url(_DAY, 2),
     Outcome.BAD_REDIRECT: _url(_DAY, 2),
     Outcome.SERVER_ERROR: _url(_s(300), 5),
-    Outcome.TIMEOUT: _url(_s(120), 5),
+    Outcome.TIMEOUT: _url(_s(120), 5, in_round=True),
     Outcome.UNAVAILABLE: _host(_s(300)),
     Outcome.RATE_LIMITED: _host(_s(600)),
-    Outcome.DNS_TIMEOUT: _host(_s(30)),
+    Outcome.DNS_TIMEOUT: _host(_s(30), in_round=True),
     Outcome.DNS_FAILURE: _host(_s(300), 3),
     Outcome.REFUSED: _host(_s(300), 3),
-    Outcome.RESET: _host(_s(60)),
+    Outcome.RESET: _host(_s(60), in_round=True),
     Outcome.TLS_FAILURE: _host(_s(600), 3),
-    Outcome.CONNECT_TIMEOUT: _host(_s(120)),
+    Outcome.CONNECT_TIMEOUT: _host(_s(120), in_round=True),
     Outcome.ROBOTS_UNREACHABLE: _host(_s(600), asked=False),
     Outcome.EGRESS_DENIED: _settled(State.BLOCKED, asked=False),
     Outcome.ROBOTS_DENIED: _settled(State.BLOCKED, asked=False),

@@ -98,7 +98,7 @@ class Politeness:
     long_crawl_delay: timedelta = timedelta(seconds=60)  # above: kept in full, but no round waits for it
     address_in_flight: int = 4  # requests open at one public address, whatever hosts it carries
     address_delay: timedelta = timedelta(milliseconds=250)  # least time between two starts there
-    #: domains one such cap is for: an address that carries more (shared hosting) may carry proportionally more
+    #: domains that one such cap is for: an address of more (shared hosting) may carry proportionally more
     address_domains: int = 100
     address_shares: int = 8  # up to so many caps: 32 open and 32 a second at most, as these settings stand
     #: hosts with one clock: group -> hosts, and *.suffix for all below; like { news = ["a.test", "*.b.test"] }
@@ -194,6 +194,8 @@ class Retry:
     cap: timedelta = timedelta(minutes=32)  # longest wait before a retry
     jitter: float = 0.25  # spread of a retry, as a share of it
     attempts: int = 5  # failed attempts in a row before a URL is given up
+    #: how long a group that has nothing else to do waits for a connection's second try in the same round
+    patience: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

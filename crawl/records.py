@@ -29,6 +29,8 @@ class Planned:
     content_hash: str | None = None
     document_key: int | None = None
     parsed: bool = False  # parsed before: its links do not count again
+    chain_id: int | None = None  # of the redirect chain that led here from another domain, not asked yet
+    chain_hop: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,10 @@ class Fetch:
     address: str | None = None
     dns_ms: float | None = None
     dns_cached: bool | None = None
+    dns_note: str | None = None
+    address_gap_ms: float | None = None
+    address_in_flight: int | None = None
+    address_wait_ms: float | None = None
     connect_ms: float | None = None
     tls_ms: float | None = None
     first_byte_ms: float | None = None

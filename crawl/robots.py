@@ -15,7 +15,6 @@ compared: crawl.robotsmatch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
@@ -28,7 +27,7 @@ from crawl.policy import Robots
 from crawl.robotsfile import TOKEN, Reader, decode
 from crawl.robotsmatch import Group, path_of
 
-__all__ = ["RobotsCopy", "Rules", "Verdict", "obtained", "parse", "robots_url"]
+__all__ = ["WAITING", "RobotsCopy", "Rules", "Verdict", "obtained", "parse", "robots_url"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +123,10 @@ _UNAVAILABLE: Final = frozenset(
 _FETCHED: Final = frozenset({Outcome.OK, Outcome.TOO_LARGE, Outcome.UNSUPPORTED_TYPE})
 
 
+#: ways of a copy under which everything waits: the file could not be had, or is for others to ask for
+WAITING: Final = frozenset({"unreachable", "elsewhere"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsCopy:
     """One row of the table `robots` (meanings: crawl.schema.ROBOTS) without its round."""
@@ -137,24 +140,31 @@ class RobotsCopy:
     body_hash: str | None
     text: str
     sitemaps: tuple[str, ...]
+    elsewhere: tuple[str, ...] = ()
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> RobotsCopy:
         """From a row of `robots`; columns that are not ours (`round`) are ignored."""
-        values = {f.name: row[f.name] for f in fields(cls)}
+        values = {f.name: row[f.name] for f in fields(cls) if f.name != "elsewhere"}
         values["sitemaps"] = tuple(values["sitemaps"] or ())
+        values["elsewhere"] = tuple(row.get("elsewhere") or ())
         return cls(**values)
 
     def to_row(self, round: int) -> dict[str, Any]:
         """As a row of `robots`, obtained in that round."""
         row: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         row["sitemaps"] = list(self.sitemaps)
+        row["elsewhere"] = list(self.elsewhere)
         row["round"] = round
         return row
 
-    def valid(self, now: datetime) -> bool:
-        """It may still be used at `now` (planning time) without asking again."""
-        return now < self.valid_until
+    def valid(self, now: datetime, window: timedelta = timedelta(0)) -> bool:
+        """It may be used for a round planned at `now` that lasts up to `window`, without asking again.
+
+        The rules must hold to the round's end; a file that cannot be had is asked for as soon as it may be.
+        """
+        good = self.how in ("fetched", "unavailable")
+        return now + (window if good else timedelta(0)) < self.valid_until
 
     @property
     def rules(self) -> Rules:
@@ -162,9 +172,9 @@ class RobotsCopy:
         return _rules(self.text, robots_url(self.origin))
 
     def verdict(self, agent: str, url: str) -> Verdict:
-        """May `agent` ask for `url` of this origin? An unreachable file allows nothing but itself."""
-        if self.how == "unreachable":
-            return Verdict(url == robots_url(self.origin), "unreachable")
+        """May `agent` ask for `url` of this origin? A file that cannot be had allows nothing but itself."""
+        if self.how in WAITING:
+            return Verdict(url == robots_url(self.origin), self.how)
         return self.rules.verdict(agent, url)
 
     def crawl_delay(self, agent: str) -> float | None:
@@ -188,21 +198,39 @@ def obtained(
     outcome: Outcome,
     status: int | None,
     body: bytes | None,
-    cache_control: str | None = None,
+    fresh_s: float | None = None,
     retry_after_s: float | None = None,
     previous: RobotsCopy | None,
     now: datetime,
     policy: Robots,
+    elsewhere: tuple[str, ...] = (),
 ) -> RobotsCopy:
     """The copy that follows from the last answer of the chain that began at `origin`/robots.txt.
 
     2xx: fetched. 4xx and redirects that lead nowhere: unavailable, everything allowed. 429, 5xx and network
     faults: the last good copy while it is at most `policy.last_good` old (last_good), else unreachable. 304:
-    the previous copy, valid anew. `now` is planning time; `cache_control` and `retry_after_s` are headers of
-    that answer.
+    the previous copy, valid anew. `now` is planning time; `fresh_s` (see crawl.freshness) and `retry_after_s`
+    are what that answer says. `elsewhere` are other domains that the chain led to; where it ended with a
+    redirect (REDIRECT) to one that this round does not own, the last good copy holds, else everything waits
+    for the next round, in which the domains share an owner.
     """
+    result = _obtained(origin, outcome, status, body, fresh_s, retry_after_s, previous, now, policy)
+    return replace(result, elsewhere=elsewhere)
+
+
+def _obtained(
+    origin: str,
+    outcome: Outcome,
+    status: int | None,
+    body: bytes | None,
+    fresh_s: float | None,
+    retry_after_s: float | None,
+    previous: RobotsCopy | None,
+    now: datetime,
+    policy: Robots,
+) -> RobotsCopy:
     if outcome is Outcome.NOT_MODIFIED and previous is not None and previous.how in ("fetched", "last_good"):
-        fresh = now + _lifetime(cache_control, policy)
+        fresh = now + _lifetime(fresh_s, policy)
         return replace(previous, fetched_at=now, valid_until=fresh, status=status, how="fetched")
     if outcome in _FETCHED and body is not None:
         text = decode(body, policy.bytes)
@@ -210,7 +238,7 @@ def obtained(
             origin=origin,
             version=sha256(f"{origin}\n{text}".encode()).hexdigest()[:16],
             fetched_at=now,
-            valid_until=now + _lifetime(cache_control, policy),
+            valid_until=now + _lifetime(fresh_s, policy),
             status=status,
             how="fetched",
             body_hash=sha256(body).hexdigest(),
@@ -218,14 +246,17 @@ def obtained(
             sitemaps=_rules(text, robots_url(origin)).sitemaps,
         )
     if outcome in _UNAVAILABLE:
-        return _without_text(
-            origin, "unavailable", outcome, status, now, now + _lifetime(cache_control, policy)
-        )
-    again = now + max(UNREACHABLE_VALID, min(timedelta(seconds=min(retry_after_s or 0, 1e9)), policy.valid))
+        return _without_text(origin, "unavailable", outcome, status, now, now + _lifetime(fresh_s, policy))
+    how, again = (
+        "unreachable",
+        now + max(UNREACHABLE_VALID, min(timedelta(seconds=min(retry_after_s or 0, 1e9)), policy.valid)),
+    )
+    if outcome is Outcome.REDIRECT:
+        how, again = "elsewhere", now  # nothing failed: the next round asks at once
     good = previous is not None and previous.how in ("fetched", "last_good")
     if good and previous is not None and now - previous.fetched_at <= policy.last_good:
         return replace(previous, valid_until=again, status=status, how="last_good")
-    return _without_text(origin, "unreachable", outcome, status, now, again)
+    return _without_text(origin, how, outcome, status, now, again)
 
 
 def _without_text(
@@ -244,17 +275,8 @@ def _without_text(
     )
 
 
-_MAX_AGE: Final = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?([0-9]{1,9})", re.IGNORECASE)
-_NO_CACHE: Final = re.compile(r"(?:^|[\s,])(?:no-cache|no-store)(?:$|[\s,])", re.IGNORECASE)
-
-
-def _lifetime(cache_control: str | None, policy: Robots) -> timedelta:
+def _lifetime(fresh_s: float | None, policy: Robots) -> timedelta:
     """RFC 9309 2.4: standard cache control, at most `policy.valid`."""
-    if cache_control is None:
+    if fresh_s is None:
         return policy.valid
-    if _NO_CACHE.search(cache_control):
-        return SHORTEST_VALID
-    found = _MAX_AGE.search(cache_control)
-    if found is None:
-        return policy.valid
-    return min(max(timedelta(seconds=int(found[1])), SHORTEST_VALID), policy.valid)
+    return min(max(timedelta(seconds=min(fresh_s, 1e9)), SHORTEST_VALID), policy.valid)

@@ -1,18 +1,19 @@
 """Which robots.txt holds for each origin of a task, and how it is obtained.
 
 What always holds: an origin's robots.txt is asked for at most once a round (its redirects apart), and only
-when no copy is valid at planning time; redirects are followed inside the domain, at most five, and one that
-leads elsewhere counts as no file (RFC 9309 2.3.1.2). Folding the records of an earlier attempt gives the
-same copies as having asked. It sends nothing.
+when no copy is valid to the end of the window; redirects are followed at most five times, to any host whose
+domain this task owns (RFC 9309 2.3.1.2), and the result is the asking origin's alone. A redirect to another
+domain ends the chain for now: the copy names the domain, and the next plan puts both into one group. Folding
+the records of an earlier attempt gives the same copies as having asked. It sends nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from crawl import policy, url
+from crawl import freshness, policy, url
 from crawl.exchange import header
 from crawl.hostqueue import Ask
 from crawl.keys import Keyer
@@ -28,11 +29,18 @@ class _Chain:
     """The requests that began at one origin's robots.txt."""
 
     origin: str
+    domain: str
     urls: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)  # other domains that it led to
+
+    def led_to(self, domain: str) -> None:
+        """The chain goes on in this domain."""
+        if domain != self.domain and domain not in self.elsewhere:
+            self.elsewhere.append(domain)
 
 
 class RobotsWatch:
-    """Copies by origin. `now` is planning time."""
+    """Copies by origin. `now` is planning time; `owned` are the domains that no other task asks."""
 
     def __init__(
         self,
@@ -42,12 +50,16 @@ class RobotsWatch:
         round_: int,
         now: datetime,
         robots: policy.Robots,
+        window: timedelta = timedelta(0),
+        owned: Collection[str] = (),
     ) -> None:
         self._before = copies
         self._keyer = keyer
         self._round = round_
         self._now = now
         self._policy = robots
+        self._window = window
+        self._owned = frozenset(owned)
         self._chains: dict[int, _Chain] = {}
         self._pending: set[str] = set()
         #: obtained in this round
@@ -58,7 +70,7 @@ class RobotsWatch:
         found = self.fresh.get(origin)
         if found is None:
             found = self._before.get(origin)
-            if found is not None and not found.valid(self._now):
+            if found is not None and not found.valid(self._now, self._window):
                 return None
         return found
 
@@ -75,56 +87,63 @@ class RobotsWatch:
         """The first request for the robots.txt of `origin`."""
         ask = self._ask(robots_url(origin), None)
         self._pending.add(origin)
-        self._chains.setdefault(ask.chain_id, _Chain(origin))
+        self._chains.setdefault(ask.chain_id, _Chain(origin, ask.domain))
         return ask
 
     def again(self, record: Fetch) -> None:
         """A request of a chain is made once more: nothing was learnt."""
-        chain = self._chains.setdefault(record.chain_id, _Chain(record.origin))
-        self._pending.add(chain.origin)
+        self._pending.add(self._chain(record).origin)
+
+    def _chain(self, record: Fetch) -> _Chain:
+        """The chain of a record; its first one, where an earlier attempt made it, begins it."""
+        return self._chains.setdefault(record.chain_id, _Chain(record.origin, record.domain))
 
     def fail(self, ask: Ask, outcome: Outcome) -> RobotsCopy:
         """A request of the chain cannot be made at all."""
         chain = self._chains[ask.chain_id]
-        return self._obtain(chain.origin, outcome, None, None, None, None)
+        return self._obtain(chain, outcome, None, None, None, None)
 
     def answered(self, record: Fetch, body: bytes | None) -> RobotsCopy | Ask:
         """The copy that a finished robots request leads to, or the next request of its chain."""
-        chain = self._chains.setdefault(record.chain_id, _Chain(record.origin))
+        chain = self._chain(record)
         self._pending.add(chain.origin)
         chain.urls.append(record.url)
         outcome = Outcome(record.outcome)
         if outcome is Outcome.REDIRECT:
             target = record.next_url
-            inside = target is not None and url.domain(url.host(target)) == record.domain
-            if target is not None and inside and len(chain.urls) <= self._policy.redirects:
-                return self._ask(target, record)
-            outcome = Outcome.TOO_MANY_REDIRECTS
+            if target is None or len(chain.urls) > self._policy.redirects:
+                outcome = Outcome.TOO_MANY_REDIRECTS
+            else:
+                domain = url.domain(url.host(target))
+                chain.led_to(domain)
+                if domain == chain.domain or domain in self._owned:
+                    return self._ask(target, record)
         lines = record.response_headers or ""
         seconds = None if record.retry_after_ms is None else record.retry_after_ms / 1e3
-        control = header(lines, "cache-control")
-        return self._obtain(chain.origin, outcome, record.status, body, control, seconds)
+        fresh = freshness.seconds(lambda name: header(lines, name), record.finished_at)
+        return self._obtain(chain, outcome, record.status, body, fresh, seconds)
 
     def _obtain(
         self,
-        origin: str,
+        chain: _Chain,
         outcome: Outcome,
         status: int | None,
         body: bytes | None,
-        cache_control: str | None,
+        fresh_s: float | None,
         retry_after_s: float | None,
     ) -> RobotsCopy:
-        self._pending.discard(origin)
-        copy = self.fresh[origin] = obtained(
-            origin,
+        self._pending.discard(chain.origin)
+        copy = self.fresh[chain.origin] = obtained(
+            chain.origin,
             outcome=outcome,
             status=status,
             body=body,
-            cache_control=cache_control,
+            fresh_s=fresh_s,
             retry_after_s=retry_after_s,
-            previous=self._before.get(origin),
+            previous=self._before.get(chain.origin),
             now=self._now,
             policy=self._policy,
+            elsewhere=tuple(chain.elsewhere),
         )
         return copy
 

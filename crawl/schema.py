@@ -149,8 +149,12 @@ finished_at         time    real time, last byte or failure
 required_gap_ms     float   gap in force since the end of the host's previous request; 0 for the first known
 gap_rule            text    none, floor, crawl_delay, factor, slowed, backoff or retry_after
 address             text?   peer of the connection used
-dns_ms              float?  time to resolve
-dns_cached          bool?   answered from memory
+address_gap_ms      float?  at a public address: least time between two starts there, in this group
+address_in_flight   short?  likewise: requests open there at once, at most
+address_wait_ms     float?  likewise: time it stood in line for its address
+dns_ms              float?  time to resolve, 0 where answered from memory; null where the host is an address
+dns_cached          bool?   answered from memory; null where the host is an address
+dns_note            text?   what of the name's answer was not used: addresses refused or too many, a TTL cut
 connect_ms          float?  time to connect; 0 on a kept connection
 tls_ms              float?  TLS handshake; null without TLS
 first_byte_ms       float?  from dispatch to the first byte

@@ -60,6 +60,8 @@ class Turns:
     tick: Callable[[], None]
     #: called when the lease lapses: drop what is under way
     lapse: Callable[[], None]
+    #: whether to go on although nobody has work: a tick may bring some
+    waits: Callable[[float], bool] = staticmethod(lambda now: False)
 
     def __init__(
         self, slots: int, clock: Clock, deadline: float, permit: Callable[[], bool], lease_s: float
@@ -246,8 +248,12 @@ class Turns:
                 self.turn(queue, now)
         if self._agenda.granted or self._agenda.waiting:
             self._schedule(self._agenda.next_at())
-        elif not self._parked and not self._over.done():
+        elif not self._parked and not self._over.done() and not self._waits():
             self._over.set_result(None)
+
+    def _waits(self) -> bool:
+        now = self.monotonic()
+        return now < self._deadline and self.waits(now)
 
     def _may_go_on(self, now: float) -> bool:
         """Whether anything may be dispatched now; acts on a closed window and on a lapsed lease."""

@@ -245,7 +245,7 @@ def _content(case: _Case) -> dict[str, Any]:
             case.well & ~case.was(Outcome.REDIRECT),
             None,
             visits["redirect_to_key"],
-            case.was(Outcome.REDIRECT),
+            case.was(Outcome.REDIRECT, Outcome.REDIRECT_LOOP),
             rows["redirect_to_key"],
         ),
         "first_fetched_at": _stamp(

@@ -29,6 +29,7 @@ Parsed: TypeAlias = "tuple[int, str | None]"
 #: columns of `fetches` that are fields of a record; the others are the task's
 _OF_RECORD: Final = tuple(name for name in FETCHES.names if name in {field.name for field in fields(Fetch)})
 _VALUES: Final = attrgetter(*_OF_RECORD)
+_MOVED: Final = frozenset({Outcome.REDIRECT.value, Outcome.REDIRECT_LOOP.value})
 
 
 def arrived(record: Fetch) -> bool:
@@ -84,8 +85,8 @@ def _rank(record: Fetch | Skip) -> tuple[bool, Any]:
 
 
 def _target(record: Fetch | Skip) -> str | None:
-    """Where a redirect leads; None for anything else."""
-    return record.next_url if isinstance(record, Fetch) and record.outcome == Outcome.REDIRECT else None
+    """Where a redirect leads, a loop's too; None for anything else."""
+    return record.next_url if isinstance(record, Fetch) and record.outcome in _MOVED else None
 
 
 def _outcome(record: Fetch, parsed: Parsed | None, failure: str | None) -> str:

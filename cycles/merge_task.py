@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from crawl import retirement
 from crawl.candidates import LINK_COLUMNS, of_links
 from crawl.columns import Ints, among, ints, take
+from crawl.loops import looping, marked
 from crawl.outcomes import FETCHED, TABLE, Outcome
 from crawl.schema import CANDIDATES, HOSTS, ROBOTS, SEEN, VISITS, required
 from crawl.stages import merge, publish
@@ -54,6 +55,7 @@ class Job:
     seen: tuple[FileEntry, ...]
     held: frozenset[str]  # hosts whose live pages are not retired
     rejects: str | None  # work file that tells of them
+    loops: str | None  # work file of the keys whose redirects lead back to them
 
 
 def prepare(
@@ -77,6 +79,10 @@ def prepare(
     if len(held.rejects):
         rejects = context.work.path("guard.parquet")
         files.write_work(store, rejects, held.rejects)
+    loops = _loops(store, visits, snapshot.files("seen"))
+    at = context.work.path("loops.parquet") if len(loops) else None
+    if at is not None:
+        files.write_work(store, at, pa.table({"url_key": loops}))
     cut = ranges.cut(store, sources, context.settings.storage.merge_rows) if sources else []
     return Job(
         ranges=tuple(cut),
@@ -86,7 +92,28 @@ def prepare(
         seen=tuple(snapshot.files("seen")),
         held=held.hosts,
         rejects=rejects,
+        loops=at,
     )
+
+
+def _loops(store: Store, visits: Sequence[str], seen: Sequence[FileEntry]) -> Ints:
+    """Keys of this round's redirects that lead back to themselves."""
+    columns = VISITS.empty_table().select(_MOVES).schema
+    parts = [files.read_work(store, path, _MOVES).cast(columns) for path in visits]
+
+    def known(keys: Ints) -> tuple[Ints, Ints]:
+        if not seen:
+            return _NO_KEYS, _NO_KEYS
+        rows = runs.rows(store, seen, keys, ["url_key", "redirect_to_key"])
+        rows = rows.filter(pc.is_valid(rows["redirect_to_key"]))
+        order = np.argsort(ints(rows["url_key"]))
+        return ints(rows["url_key"])[order], ints(rows["redirect_to_key"])[order]
+
+    return looping(pa.concat_tables([columns.empty_table(), *parts]), known)
+
+
+_MOVES: Final = ["url_key", "outcome", "redirect_to_key"]
+_NO_KEYS: Final = np.zeros(0, dtype=np.int64)
 
 
 def _links(snapshot: Snapshot, through: int, fetched: Mapping[str, Any]) -> list[FileEntry]:
@@ -132,6 +159,8 @@ def _merge_range(context: Context, job: Job, lo: int, hi: int) -> dict[str, Any]
     store = context.work.store
     paths = _candidates(context, job, lo, hi)
     visits = _slices(store, job.visits, "url_key", lo, hi, VISITS)
+    if job.loops is not None:
+        visits = marked(visits, ints(ranges.slice(store, job.loops, "url_key", lo, hi)["url_key"]))
     keys = np.unique(np.concatenate([*(ints(part["target_key"]) for part in paths), ints(visits["url_key"])]))
     is_known = runs.known(store, job.seen, keys)
     previous = _previous(context, job, lo, hi, np.unique(ints(visits["url_key"])))

@@ -39,6 +39,7 @@ _HOW: Final = {
     "unavailable": "there is none: nothing is forbidden",
     "unreachable": "not to be had: everything waits",
     "last_good": "not to be had: the last good copy holds",
+    "elsewhere": "in another domain, which is asked for it from the next round on: everything waits",
 }
 
 

@@ -15,6 +15,8 @@ __all__ = ["CARRIED", "LEFT_OUT", "SCOPE", "SEED", "SKIPPED", "UNPARSED", "count
 LEFT_OUT: Final[Mapping[str, str]] = {
     "host_capacity": "its host's clock allows no more requests in the window",
     "host_budget": "its host's budget for the day is used up",
+    "group_capacity": "the one clock of its politeness group allows no more requests in the window",
+    "long_crawl_delay": "its host asks for a long Crawl-delay, and no round waits for it",
     "round_cap": "the round had as many URLs as planning.urls allows",
     "blocked": "what blocked it still stands",
     "host_delay": "its host may not be asked again within the window",
@@ -28,7 +30,9 @@ CARRIED: Final[Mapping[str, str]] = {
     "circuit_open": "its host was shut off after errors",
     "backoff": "its host was left alone after errors",
     "retry_after": "its host asked to be left alone",
+    "crawl_delay": "its host's Crawl-delay reaches beyond the window",
     "paused": "its host was paused meanwhile",
+    "robots_elsewhere": "its robots.txt lies in another domain, which is asked for it from the next round on",
 }
 #: why no request went out for a planned URL
 SKIPPED: Final[Mapping[str, str]] = {

@@ -94,7 +94,7 @@ def answer(
     body: bytes | None = b"",
     previous: RobotsCopy | None = None,
     now: datetime = NOW,
-    cache_control: str | None = None,
+    fresh_s: float | None = None,
     retry_after_s: float | None = None,
 ) -> RobotsCopy:
     if outcome is None:
@@ -105,7 +105,7 @@ def answer(
         outcome=outcome,
         status=status,
         body=body,
-        cache_control=cache_control,
+        fresh_s=fresh_s,
         retry_after_s=retry_after_s,
         previous=previous,
         now=now,
@@ -127,15 +127,18 @@ def test_a_fetched_copy_holds_a_day_and_names_its_text() -> None:
     assert copy.version != answer(status=200, body=DENY + b"\nAllow: /x").version
 
 
-def test_an_origin_may_shorten_but_not_stretch_its_copy() -> None:
-    def life(value: str) -> timedelta:
-        return answer(status=200, body=DENY, cache_control=value).valid_until - NOW
-
-    assert life("public, max-age=3600") == timedelta(hours=1)
-    assert life("max-age=999999999") == timedelta(hours=24)
-    assert life("no-store") == timedelta(minutes=10)
-    assert life("max-age=0") == timedelta(minutes=10)
-    assert life("nonsense") == timedelta(hours=24)
+@pytest.mark.parametrize(
+    ("fresh_s", "life"),
+    [
+        (3600, timedelta(hours=1)),
+        (1e12, timedelta(hours=24)),
+        (0, timedelta(minutes=10)),
+        (None, timedelta(hours=24)),
+    ],
+)
+def test_an_origin_may_shorten_but_not_stretch_its_copy(fresh_s: float | None, life: timedelta) -> None:
+    assert answer(status=200, body=DENY, fresh_s=fresh_s).valid_until - NOW == life
+    assert answer(status=404, fresh_s=fresh_s).valid_until - NOW == life
 
 
 def test_the_last_good_copy_stands_in_for_thirty_days() -> None:
@@ -179,7 +182,12 @@ def test_redirects_that_lead_nowhere_leave_everything_allowed() -> None:
 
 def test_every_outcome_gives_a_copy() -> None:
     for outcome in Outcome:
-        assert answer(outcome=outcome, body=None).how in ("fetched", "unavailable", "unreachable")
+        assert answer(outcome=outcome, body=None).how in (
+            "fetched",
+            "unavailable",
+            "unreachable",
+            "elsewhere",
+        )
 
 
 def test_a_copy_is_a_row_of_the_table() -> None:

@@ -13,9 +13,14 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ORIGIN = "http://a.test"
 
 
-def watch(copies: dict[str, RobotsCopy] | None = None) -> RobotsWatch:
+def watch(
+    copies: dict[str, RobotsCopy] | None = None,
+    owned: tuple[str, ...] = (),
+    window: timedelta = timedelta(0),
+) -> RobotsWatch:
     keyer = Keyer(b"0123456789abcdef")
-    return RobotsWatch(copies or {}, keyer, round_=1, now=NOW, robots=policy.Robots())
+    rules = policy.Robots()
+    return RobotsWatch(copies or {}, keyer, round_=1, now=NOW, robots=rules, window=window, owned=owned)
 
 
 def record(ask: Ask, outcome: Outcome = Outcome.OK, status: int | None = 200, to: str | None = None) -> Fetch:
@@ -77,11 +82,43 @@ def test_redirects_are_followed_inside_the_domain_at_most_five() -> None:
     assert (copy.origin, copy.how) == (ORIGIN, "unavailable")
 
 
-def test_a_redirect_elsewhere_counts_as_no_file() -> None:
+def test_a_copy_must_last_to_the_end_of_the_window() -> None:
     seen = watch()
-    copy = seen.answered(record(seen.begin(ORIGIN), Outcome.REDIRECT, 302, "http://other.test/"), None)
+    copy = seen.answered(record(seen.begin(ORIGIN)), b"")
     assert isinstance(copy, RobotsCopy)
-    assert copy.how == "unavailable"
+    assert copy.valid_until == NOW + timedelta(hours=1)
+    assert watch({ORIGIN: copy}, window=timedelta(minutes=59)).copy(ORIGIN) == copy
+    assert watch({ORIGIN: copy}, window=timedelta(hours=1)).copy(ORIGIN) is None
+    cut_off = replace(copy, how="unreachable")  # whoever asked to be left alone is left alone
+    assert watch({ORIGIN: cut_off}, window=timedelta(hours=1)).copy(ORIGIN) == cut_off
+
+
+def test_a_redirect_to_a_domain_of_another_owner_waits_for_the_round_that_owns_both() -> None:
+    seen = watch()
+    moved = record(seen.begin(ORIGIN), Outcome.REDIRECT, 302, "http://www.other.test/rules")
+    copy = seen.answered(moved, None)
+    assert isinstance(copy, RobotsCopy)
+    assert (copy.how, copy.elsewhere, copy.valid(NOW)) == ("elsewhere", ("other.test",), False)
+    assert not copy.verdict("x", ORIGIN + "/p").allowed
+    seen = watch({ORIGIN: copy}, owned=copy.elsewhere)
+    hop = seen.answered(record(seen.begin(ORIGIN), Outcome.REDIRECT, 302, moved.next_url), None)
+    assert isinstance(hop, Ask)
+    assert (hop.host, hop.hop) == ("www.other.test", 1)
+    found = seen.answered(record(hop), b"User-agent: *\nDisallow: /no")
+    assert isinstance(found, RobotsCopy)
+    assert (found.origin, found.how, found.elsewhere) == (ORIGIN, "fetched", ("other.test",))
+    assert not found.verdict("x", ORIGIN + "/no").allowed
+    assert list(seen.fresh) == [ORIGIN]  # the result belongs to who asked
+
+
+def test_the_last_good_copy_serves_while_the_owner_is_waited_for() -> None:
+    seen = watch()
+    good = seen.answered(record(seen.begin(ORIGIN)), b"User-agent: *\nDisallow: /no")
+    assert isinstance(good, RobotsCopy)
+    seen = watch({ORIGIN: replace(good, valid_until=NOW)})
+    copy = seen.answered(record(seen.begin(ORIGIN), Outcome.REDIRECT, 302, "http://b.test/"), None)
+    assert isinstance(copy, RobotsCopy)
+    assert (copy.how, copy.text, copy.elsewhere) == ("last_good", good.text, ("b.test",))
 
 
 def test_a_request_that_cannot_be_made_leaves_the_origin_unreachable() -> None:
