@@ -4,7 +4,7 @@ each.
 What always holds: a host is given no more requests than can start before the window ends, its gap kept after
 each; a host that backs off past the window gets none, one whose circuit is open gets a single canary, and
 every host that gets less than it could carries the reason. A host we know nothing about is taken to be as
-fast as the median of those we know.
+fast as the median of those we know. Each host is a line of its own; `crawl.sharing` makes joined hosts one.
 
 `gaps` is the column form of `crawl.politeness.gap` (a test holds them equal). This module chooses no URL and
 reads no clock: real time and planning time are arguments.
@@ -24,8 +24,9 @@ import pyarrow as pa
 
 from crawl.columns import Bools, Floats, Ints, among, floats, ints, take, texts
 from crawl.policy import PUBLIC_FLOOR, Dns, Egress, Politeness, Settings
+from crawl.politeness import RECOVERY
 
-__all__ = ["Clocks", "clocks", "gaps", "public", "rows_of"]
+__all__ = ["Clocks", "clocks", "gaps", "public", "recovery", "rows_of"]
 
 #: taken for a host when no host has ever answered: a typical first byte plus a small page
 UNKNOWN_LATENCY_S: Final = 0.25
@@ -43,6 +44,12 @@ class Clocks:
     capacity: Ints  # page requests that fit
     reason: npt.NDArray[np.object_]  # why more would be cut
     canary: Bools  # circuit open: the one request is a probe
+    extra_s: Floats  # beside the steps: until a host that pushed us back is asked as often as others
+    slow: Bools  # its Crawl-delay is so long that no round waits for it
+    line: Ints  # hosts that share one clock have one number
+    line_wait_s: Floats  # the same of the line as above of the host
+    line_step_s: Floats
+    line_capacity: Ints
 
 
 def clocks(
@@ -76,10 +83,11 @@ def clocks(
     start_us = int(started_at.timestamp() * 1_000_000)
     backing = np.maximum(ints(hosts["backoff_until"], start_us) - start_us, 0) / 1e6
     wait = np.maximum(np.maximum(ints(hosts["next_allowed_at"], start_us) - start_us, 0) / 1e6, backing)
+    extra = recovery(floats(hosts["slowed_ms"]) / 1000, gap, settings.politeness)
     # The first start needs no gap before it, and what begins inside the window may end outside: a host whose
     # Crawl-delay is longer than the window is still asked once a round.
-    fits = np.ceil(np.maximum(window_s - wait, 0.0) / step).astype(np.int64)
-    fits = np.where(fits > 0, np.maximum(fits - robots_requests, 1), 0)
+    fits = np.ceil(np.maximum(window_s - wait - extra, 0.0) / step).astype(np.int64)
+    fits = np.where(wait < window_s, np.maximum(fits - robots_requests, 1), 0)
     left = _budget(hosts, settings.planning.host_budget, (now.date().toordinal() - _EPOCH))
     circuit = among(hosts["circuit"], ("open", "half_open")) >= 0
 
@@ -100,6 +108,12 @@ def clocks(
         capacity=capacity,
         reason=reason,
         canary=circuit & (capacity > 0),
+        extra_s=extra,
+        slow=floats(hosts["robots_delay_ms"]) / 1000 > settings.politeness.long_crawl_delay.total_seconds(),
+        line=np.arange(len(names), dtype=np.int64),
+        line_wait_s=wait,
+        line_step_s=step,
+        line_capacity=capacity,
     )
 
 
@@ -132,6 +146,19 @@ def gaps(latency_s: Floats, *, robots_delay_s: Floats, public: Bools, policy: Po
     gap = np.maximum(gap, np.minimum(latency_s * policy.factor, policy.factor_cap.total_seconds()))
     slow = latency_s > policy.slow_latency.total_seconds()
     return np.where(slow, np.maximum(gap, policy.slow_delay.total_seconds()), gap)
+
+
+def recovery(slowed_s: Floats, gap_s: Floats, policy: Politeness) -> Floats:
+    """Seconds beyond the ordinary gaps (`gap_s`) until successes have brought a host's rate back.
+
+    NaN in `slowed_s`: nothing is to be brought back. The rule is that of `crawl.politeness.after`.
+    """
+    usual = np.maximum(gap_s, policy.backoff_base.total_seconds() * RECOVERY)
+    first = np.where(np.isnan(slowed_s), usual, np.maximum(slowed_s, usual))
+    extra = np.zeros(len(first))
+    for success in range(1, round(1 / RECOVERY)):
+        extra += np.maximum(1 / (1 / first + success * RECOVERY / usual) - usual, 0.0)
+    return extra
 
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -69,9 +69,12 @@ class Prediction:
 
 
 def chains(clock: Clocks, requests: Ints) -> Floats:
-    """Seconds until each host's last answer, 0 where it is asked nothing."""
-    last = clock.wait_s + np.maximum(requests - 1, 0) * clock.step_s + clock.latency_s
-    return np.where(requests > 0, last, 0.0)
+    """Seconds until each host's last answer, 0 where nothing is asked; joined hosts wait for each other."""
+    steps = np.maximum(requests - 1, 0)
+    own = clock.wait_s + steps * clock.step_s + np.where(steps > 0, clock.extra_s, 0.0)
+    of_line = np.bincount(clock.line, requests, len(requests))[clock.line]
+    shared = clock.line_wait_s + np.maximum(of_line - 1, 0) * clock.line_step_s
+    return np.where(requests > 0, np.maximum(own, shared) + clock.latency_s, 0.0)
 
 
 def work(clock: Clocks, requests: Ints, in_flight: int) -> Floats:

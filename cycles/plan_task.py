@@ -23,6 +23,7 @@ from crawl.candidates import of_seeds
 from crawl.columns import Ints, among, encode, equals, ints, take, texts
 from crawl.discovery import meet, new_rows
 from crawl.errors import UrlError
+from crawl.joined import Groups
 from crawl.keys import Keyer
 from crawl.politeness import HostState
 from crawl.schema import HOSTS, ROBOTS, SEEN
@@ -103,7 +104,8 @@ def propose(context: Context) -> Proposal:
         fresh = _fresh(seeds, context)
         free, held = _suppressed(fresh, reader.query("suppressed"))
         rows = pa.concat_tables([part.select(list(DUE)).cast(_DUE) for part in (*due, free)])
-        hosts = _hosts(store, snapshot.files("hosts"), rows, keyer, context.round)
+        joined = Groups(context.settings.politeness.groups)
+        hosts = _hosts(store, snapshot.files("hosts"), rows, joined, keyer, context.round)
         robots = reader.query("robots", origins=_origins(rows, hosts)).select(ROBOTS.names).cast(ROBOTS)
     plan = select(
         rows,
@@ -183,18 +185,28 @@ _HELD: Final = pa.schema(_HELD_TYPES)
 
 
 def _hosts(
-    store: Store, entries: list[FileEntry], rows: pa.Table, keyer: Keyer, round_number: int
+    store: Store,
+    entries: list[FileEntry],
+    rows: pa.Table,
+    joined: Groups,
+    keyer: Keyer,
+    round_number: int,
 ) -> pa.Table:
     """The newest row of every known host in the domains of these rows, and a new row for each host unknown.
 
-    All hosts of a domain, because a redirect may lead to any of them, and its clock holds then too.
+    All hosts of a domain, because a redirect may lead to any of them, and its clock holds then too; and all
+    joined hosts, because theirs is one with that of others.
     """
     domains = texts(encode(rows["domain"])[0])
     parts = [HOSTS.empty_table()]
     if entries:
         for lo, hi in ranges.cut(store, [("host_key", entry) for entry in entries], _PIECE):
             part = runs.newest_in(store, entries, lo, hi)
-            parts.append(part.filter(pa.array(among(part["domain"], domains) >= 0)).cast(HOSTS))
+            wanted = among(part["domain"], domains) >= 0
+            if joined:
+                known: Any = part["host"].to_pylist()
+                wanted |= np.array([joined.of(host) is not None for host in known])
+            parts.append(part.filter(pa.array(wanted)).cast(HOSTS))
     known = pa.concat_tables(parts)
     names, host = encode(rows["host"])
     first = np.zeros(len(names), dtype=np.int64)

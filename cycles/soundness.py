@@ -70,7 +70,12 @@ _SHARES: Final = ("retry.jitter", "recrawl.jitter", "recrawl.retire_share")
 def check(settings: Settings, place: str) -> None:
     """Raises SettingsError."""
     for key, why in itertools.chain(
-        _ranges(settings), _agent(settings), _scope(settings), _networks(settings), _schedules(settings)
+        _ranges(settings),
+        _agent(settings),
+        _scope(settings),
+        _groups(settings),
+        _networks(settings),
+        _schedules(settings),
     ):
         raise SettingsError(f"{place}: {key}{why}")
 
@@ -121,6 +126,34 @@ def _scope(settings: Settings) -> Faults:
     for key, names in (("scope.hosts", settings.scope.hosts), ("scope.domains", settings.scope.domains)):
         for name in names:
             yield from ((key, fault) for fault in _misnamed(key, name))
+
+
+def _groups(settings: Settings) -> Faults:
+    """A host obeys one clock, its own or that of one group."""
+    from crawl import url
+    from crawl.joined import Groups
+
+    key, groups = "politeness.groups", settings.politeness.groups
+    for group, patterns in groups.items():
+        others = Groups({name: listed for name, listed in groups.items() if name != group})
+        if not patterns:
+            yield key, f": {group} has no hosts: name some, or leave the group out"
+        for pattern in patterns:
+            name = pattern.removeprefix("*.")
+            found = url.bare_host(name)
+            if found is None or (name != pattern and not re.search("[a-z]", found)):
+                yield (
+                    key,
+                    f": {pattern!r} in {group} is neither a host, like www.example.org, nor all hosts below a"
+                    " name, like *.example.org",
+                )
+            elif found != name:
+                yield key, f": {pattern!r} in {group} is written {pattern.replace(name, found)!r} in URLs"
+            elif (other := others.of(name)) is not None:
+                yield (
+                    key,
+                    f": {pattern} is in {group} and in {other}, but a host has one clock: leave one out",
+                )
 
 
 def _misnamed(key: str, name: str) -> Iterable[str]:

@@ -1,10 +1,9 @@
 """Plan: which due URLs a round fetches, in which group and order, and why the rest waits.
 
 What always holds: every due URL is either planned or counted in a cut row with its reason; a host gets no
-more than its clock allows in the window; all hosts of a domain are in one group; the same rows in any order
-give the same plan. Choosing is by tier, score, how long a URL has waited, and key; a URL never fetched (tier
-discovery) stands where its score puts it. Shares per tier, and one for discovery, are not cut yet: `_choose`
-is their place.
+more than its clock allows in the window; all hosts of a domain, and those that an operator joined, are in one
+group; the same rows in any order give the same plan. What is chosen is `crawl.choice`'s; shares per tier, and
+one for discovery, are not cut yet: that is their place.
 
 Columns only: a million due rows take a second or two. It reads no lake and no clock, and waits for nothing.
 """
@@ -21,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crawl import recrawl
-from crawl.capacity import Clocks, clocks, rows_of
+from crawl.capacity import clocks, rows_of
+from crawl.choice import Work, choose
 from crawl.columns import (
     Bools,
-    Column,
     Floats,
     Ints,
     among,
@@ -39,10 +38,12 @@ from crawl.columns import (
     texts,
 )  # fmt: skip
 from crawl.forecast import PAGE_COST_S, Prediction, chains, predict, work
+from crawl.joined import Groups
 from crawl.outcomes import TABLE, Outcome
 from crawl.packing import pack, units
 from crawl.policy import Settings
 from crawl.schema import FRONTIER
+from crawl.sharing import join
 
 __all__ = ["DUE", "Plan", "select"]
 
@@ -52,7 +53,6 @@ DUE: Final = (
     "tier", "score", "eligible_since", "next_fetch_at",
 )  # fmt: skip
 
-_TIERS: Final = ("critical", "high", "medium", "low")
 #: why a URL is asked now, by its state
 _WHY: Final = {
     "DISCOVERED": "new",
@@ -108,9 +108,20 @@ def select(
         started_at=started_at,
         window_s=window_s,
     )
-    work_of = _Work(rows=rows, names=names, host=host, clock=clock, asks=asks)
-    order, picked, why = _choose(work_of, settings)
-    placed = _place(work_of, order[picked], facts["politeness_group"], groups, settings.fetching.in_flight)
+    joined = Groups(settings.politeness.groups)
+    clock = join(
+        names,
+        clock,
+        joined,
+        hosts,
+        robots_requests=asks,
+        settings=settings,
+        started_at=started_at,
+        window_s=window_s,
+    )
+    work_of = Work(rows=rows, names=names, host=host, clock=clock, asks=asks)
+    order, picked, why = choose(work_of, settings, groups)
+    placed = _place(work_of, order[picked], joined, groups, settings.fetching.in_flight)
     planned = _planned(work_of, placed, round=round, day=day)
     cuts = _cuts(work_of, order, picked, why, round=round, day=day)
     return Plan(
@@ -126,17 +137,6 @@ def select(
             left_out=int((~picked).sum()) + (0 if paused is None else int(ints(paused["count"]).sum())),
         ),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Work:
-    """What the steps share: the due rows, and columns over their hosts (sorted by name)."""
-
-    rows: pa.Table
-    names: list[str]
-    host: Ints  # of each due row
-    clock: Clocks
-    asks: Ints  # requests each host spends on robots.txt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,39 +189,14 @@ def _asks(rows: pa.Table, host: Ints, hosts: int, robots: pa.Table, now: datetim
     return np.bincount(of_host[~valid], minlength=hosts).astype(np.int64)
 
 
-def _choose(of: _Work, settings: Settings) -> tuple[Ints, Bools, Texts]:
-    """All rows by host and preference; which of them are planned; why each other one is not."""
-    score = floats(of.rows["score"])
-    tier = _rank(of.rows["tier"], score, settings.planning.cuts)
-    better = (ints(of.rows["url_key"]), ints(of.rows["eligible_since"]), -score, tier)
-    order = np.lexsort((*better, of.host))
-    host = of.host[order]
-    picked = ranks(host) < of.clock.capacity[host]
-    why = of.clock.reason[host]
-    over = int(picked.sum()) - settings.planning.urls
-    if over > 0:
-        at = np.flatnonzero(picked)
-        worst = at[np.lexsort(tuple(column[order[at]] for column in better))][-over:]
-        picked[worst] = False
-        why[worst] = "round_cap"
-    return order, picked, why
-
-
-def _rank(tier: Column, score: Floats, cuts: tuple[float, float, float]) -> Ints:
-    """0 for critical to 3 for low; discovery stands where its score puts it."""
-    named = among(tier, _TIERS)
-    by_score = len(cuts) - np.searchsorted(np.sort(np.asarray(cuts)), score, side="right")
-    return np.where(named >= 0, named, by_score)
-
-
-def _place(of: _Work, planned: Ints, joined: Column, groups: int, in_flight: int) -> _Placed:
+def _place(of: Work, planned: Ints, joined: Groups, groups: int, in_flight: int) -> _Placed:
     """Pack the domains of the planned rows (given by host and preference); order each group by its starts."""
     host = of.host[planned]
     pages = np.bincount(host, minlength=len(of.names)).astype(np.int64)
     busy = np.flatnonzero(pages)
     requests = np.where(pages > 0, pages + of.asks, 0)
     first = planned[np.unique(host, return_index=True)[1]]
-    unit = units(take(of.rows["domain"], first).to_pylist(), take(joined, busy).to_pylist())
+    unit = _units(take(of.rows["domain"], first).to_pylist(), [of.names[i] for i in busy.tolist()], joined)
     count = int(unit.max()) + 1 if len(unit) else 0
     longest = np.zeros(count)
     np.maximum.at(longest, unit, chains(of.clock, requests)[busy])
@@ -230,7 +205,7 @@ def _place(of: _Work, planned: Ints, joined: Column, groups: int, in_flight: int
     of_host = np.full(len(of.names), -1, dtype=np.int64)
     of_host[busy] = pack(load, longest, groups)[unit]
 
-    start = of.clock.wait_s[host] + (ranks(host) + of.asks[host]) * of.clock.step_s[host]
+    start = _starts(of, host)
     by_start = np.lexsort((np.arange(len(planned)), start, of_host[host]))
     group = of_host[host][by_start]
     position = ranks(group)
@@ -244,7 +219,31 @@ def _place(of: _Work, planned: Ints, joined: Column, groups: int, in_flight: int
     )
 
 
-def _planned(of: _Work, placed: _Placed, *, round: int, day: date) -> pa.Table:
+def _units(domains: list[str], names: list[str], joined: Groups) -> Ints:
+    """The unit of each host: what must have one owner. A redirect may lead to any host of a domain, so the
+    domain goes where a group goes that has, or may have, one of its hosts.
+    """
+    if not joined:
+        return units(domains, [None] * len(domains))
+    near = [(domain, group) for domain in sorted(set(domains)) for group in joined.near(domain)]
+    all_domains = [*domains, *(domain for domain, _ in near)]
+    return units(all_domains, [*map(joined.of, names), *(group for _, group in near)])[: len(domains)]
+
+
+def _starts(of: Work, host: Ints) -> Floats:
+    """Seconds from the start of fetching until each row (by host and preference) is asked."""
+    clock = of.clock
+    start = clock.wait_s[host] + (ranks(host) + of.asks[host]) * clock.step_s[host]
+    line = clock.line[host]
+    by_line = np.lexsort((np.arange(len(host)), start, line))
+    rank = np.empty(len(host), dtype=np.int64)
+    rank[by_line] = ranks(line[by_line])
+    asks = np.bincount(clock.line, of.asks, len(clock.line))[line]
+    shared: Floats = np.maximum(start, clock.line_wait_s[host] + (rank + asks) * clock.line_step_s[host])
+    return shared
+
+
+def _planned(of: Work, placed: _Placed, *, round: int, day: date) -> pa.Table:
     """Frontier rows of what is fetched."""
     rows = take(of.rows, placed.row)
     told = np.array([*_WHY.values(), "due"], dtype=object)[among(rows["state"], list(_WHY))]
@@ -271,7 +270,7 @@ def _planned(of: _Work, placed: _Placed, *, round: int, day: date) -> pa.Table:
     )
 
 
-def _cuts(of: _Work, order: Ints, picked: Bools, why: Texts, *, round: int, day: date) -> pa.Table:
+def _cuts(of: Work, order: Ints, picked: Bools, why: Texts, *, round: int, day: date) -> pa.Table:
     """One frontier row per host and reason: how many were left out, and below which score.
 
     The cut-off is the lowest score of the host that was planned; where none was, the best score left out.

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from crawl.capacity import gaps, public
+from crawl.capacity import gaps, public, recovery
+from crawl.outcomes import Outcome
 from crawl.policy import Dns, Egress, Politeness
-from crawl.politeness import HostState, gap
+from crawl.politeness import HostState, after, gap
 
 THEN = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -45,6 +46,35 @@ def test_gaps_are_those_of_the_rule_for_one_host(
         policy=policy,
     )
     assert pytest.approx(expected.total_seconds(), abs=2e-5) == found[0]
+
+
+def test_the_time_a_rate_takes_to_come_back_is_foreseen() -> None:
+    policy = Politeness(min_delay=timedelta(seconds=1), factor=0.0)
+    slowed, gaps_of = [np.nan, 2.0, 64.0], np.array([1.0, 1.0, 1.0])
+    found = recovery(np.array(slowed), gaps_of, policy)
+    for ms, extra in zip(slowed, found, strict=True):
+        state = HostState(
+            host_key=1,
+            host="a.test",
+            domain="a.test",
+            next_allowed_at=THEN,
+            slowed_ms=None if np.isnan(ms) else ms * 1000,
+        )
+        spent = 0.0
+        for _ in range(12):
+            state = after(
+                state,
+                finished_at=THEN,
+                duration=timedelta(0),
+                outcome=Outcome.OK,
+                retry_after_ms=None,
+                status=200,
+                policy=policy,
+                public=False,
+                unit=0.0,
+            )
+            spent += state.delay_ms / 1000 - 1.0
+        assert pytest.approx(spent, abs=1e-4) == extra
 
 
 def test_a_host_is_public_unless_all_we_know_of_it_is_allowed() -> None:

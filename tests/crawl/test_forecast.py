@@ -20,6 +20,12 @@ def clocks(*steps: tuple[float, float, float]) -> Clocks:
         capacity=np.full(count, 1_000),
         reason=np.full(count, "host_capacity", dtype=object),
         canary=np.zeros(count, dtype=np.bool_),
+        extra_s=np.zeros(count),
+        slow=np.zeros(count, dtype=np.bool_),
+        line=np.arange(count),
+        line_wait_s=wait,
+        line_step_s=step,
+        line_capacity=np.full(count, 1_000),
     )
 
 

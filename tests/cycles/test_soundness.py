@@ -45,6 +45,30 @@ def test_a_scope_is_named_by_bare_names(key: str, name: str, write: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("groups", "write"),
+    [
+        ("{ n = [] }", "n has no hosts"),
+        ('{ n = ["a.test"], m = ["a.test"] }', "a.test is in n and in m"),
+        ('{ n = ["*.b.test"], m = ["x.b.test"] }', "x.b.test is in m and in n"),
+        ('{ n = ["*.b.test"], m = ["*.x.b.test"] }', "*.x.b.test is in m and in n"),
+        ('{ n = ["*.b.test"], m = ["b.test"] }', "b.test is in n and in m"),
+        ('{ n = ["http://a.test/"] }', "like www.example.org"),
+        ('{ n = ["*"] }', "like *.example.org"),
+        ('{ n = ["*.1.2.3.4"] }', "like *.example.org"),
+        ('{ n = ["A.test"] }', "'a.test'"),
+        ('{ n = "a.test" }', 'like { "name" = ["x", "y"] }'),
+    ],
+)
+def test_a_host_obeys_one_clock(groups: str, write: str) -> None:
+    assert write in told(f"[politeness]\ngroups = {groups}")
+
+
+def test_a_name_may_stand_twice_in_one_group() -> None:
+    text = '[politeness]\ngroups = { n = ["a.test", "*.a.test", "127.0.0.1"], m = ["xa.test"] }'
+    assert len(config.load(text, {}).politeness.groups["n"]) == 3
+
+
+@pytest.mark.parametrize(
     "name", ["a.test", "localhost", "127.0.0.1", "[::1]", "xn--bcher-kva.example", "a_b.c"]
 )
 def test_names_and_addresses_are_a_scope(name: str) -> None:

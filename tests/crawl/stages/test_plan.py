@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -236,8 +237,9 @@ def test_what_settings_blocked_waits_until_they_change() -> None:
 def test_hosts_of_one_domain_and_hosts_joined_by_the_operator_share_a_group() -> None:
     names = ["a.one.test", "b.one.test", "c.two.test", "d.three.test", "e.four.test"]
     hosts = [host_row(name) for name in names]
-    hosts[2]["politeness_group"] = hosts[4]["politeness_group"] = "shared"
-    made = select([due_row(k, name) for k, name in enumerate(names)], hosts, groups=5)
+    joined = {"shared": (hosts[2]["host"], hosts[4]["host"])}
+    settings = replace(FAST, politeness=replace(FAST.politeness, groups=joined))
+    made = select([due_row(k, name) for k, name in enumerate(names)], hosts, settings=settings, groups=5)
     group = {row["host"]: row["group"] for row in planned(made)}
     assert group["a.one.test"] == group["b.one.test"]
     assert group["c.two.test"] == group["e.four.test"]
