@@ -23,6 +23,7 @@ import pycurl
 from crawl import faults, policy
 from crawl.budget import Budget
 from crawl.content import ACCEPT_ENCODING
+from crawl.curlloop import CurlLoop
 from crawl.egress import Guard
 from crawl.exchange import DROPPED, STALE, Answer, Incoming, Request, settle
 from crawl.outcomes import Outcome
@@ -71,10 +72,11 @@ class Transport:
         self.limits = limits
         self._agent = agent
         self._trust = Trust(tls.ca_file)
-        self._multi: Any = pycurl.AsyncCurlMulti()
-        self._multi.setopt(pycurl.M_MAXCONNECTS, _KEPT_CONNECTIONS)
+        self.loop = CurlLoop(self._end, self._settled, _KEPT_CONNECTIONS)
         self._pool: list[_Transfer] = []
-        self._active: dict[_Transfer, asyncio.Future[Any]] = {}
+        self._active: dict[Any, _Transfer] = {}  # by handle
+        #: called when answers that came together have been delivered
+        self.settled: Callable[[], None] = lambda: None
         self._sweeper: asyncio.TimerHandle | None = None
         seconds = (limits.request_deadline.total_seconds(), limits.idle.total_seconds())
         self._sweep_every = min(_SWEEP, *(s / 4 for s in seconds))
@@ -98,7 +100,7 @@ class Transport:
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
-        await self._multi.aclose()
+        self.loop.close()
         for transfer in self._pool:
             transfer.curl.close()
         self._pool.clear()
@@ -130,7 +132,7 @@ class Transport:
 
     def drop_all(self) -> None:
         """Ends every open transfer at once; their askers get an answer with the reason `DROPPED`."""
-        for transfer in list(self._active):
+        for transfer in list(self._active.values()):
             self._drop(transfer, DROPPED)
 
     def _start(self, request: Request, deliver: Callable[[Answer], None]) -> _Transfer:
@@ -138,28 +140,20 @@ class Transport:
         now = asyncio.get_running_loop().time()
         left = self.limits.request_deadline.total_seconds() - request.spent_ms / 1e3
         transfer.prepare(request, deliver, now, now + left)
-        future = self._multi.add_handle(transfer.curl)
-        self._active[transfer] = future
-        future.add_done_callback(transfer.ended)
+        self._active[transfer.curl] = transfer
+        self.loop.start(transfer.curl)
         if self._sweeper is None:
             self._sweep()
         return transfer
 
     def _drop(self, transfer: _Transfer, reason: str) -> None:
-        future = self._active.get(transfer)
-        if future is not None and not future.done():
+        if self.loop.drop(transfer.curl):
             transfer.incoming.stop = reason
-            with contextlib.suppress(pycurl.error):
-                self._multi.remove_handle(transfer.curl)
 
-    def end(self, transfer: _Transfer, future: asyncio.Future[Any]) -> None:
+    def _end(self, curl: Any, code: int, message: str) -> None:
         """A transfer is over: hand on its answer, then give back what it held."""
-        del self._active[transfer]
-        error = None if future.cancelled() else future.exception()
-        if error is not None and not isinstance(error, pycurl.error):
-            raise error
-        code, message = error.args if error is not None else (0, "")
-        answer = transfer.answer(code, str(message), asyncio.get_running_loop().time())
+        transfer = self._active.pop(curl)
+        answer = transfer.answer(code, message, asyncio.get_running_loop().time())
         deliver = transfer.deliver
         self._pool.append(transfer)
         try:
@@ -167,6 +161,9 @@ class Transport:
         finally:
             for waiting in self.budget.release(transfer):
                 waiting.resume(answer.ended)
+
+    def _settled(self) -> None:
+        self.settled()
 
     def _sweep(self) -> None:
         """Ends what has outlived its deadline or been silent for too long."""
@@ -176,7 +173,7 @@ class Transport:
         loop = asyncio.get_running_loop()
         now = loop.time()
         idle = self.limits.idle.total_seconds()
-        for transfer in list(self._active):
+        for transfer in list(self._active.values()):
             if transfer.paused_at is not None:
                 continue
             if now >= transfer.deadline:
@@ -246,10 +243,6 @@ class _Transfer:
         self._denied: str | None = None
         self._resent = False
 
-    def ended(self, future: asyncio.Future[Any]) -> None:
-        """The future's done callback."""
-        self._owner.end(self, future)
-
     # --- libcurl's callbacks: they must not raise -----------------------------------------------------------
 
     def _open_socket(self, purpose: int, address: Any) -> int:
@@ -258,9 +251,11 @@ class _Transfer:
             self._denied = f"{ip} port {port}"
             return int(pycurl.SOCKET_BAD)
         try:
-            return socket.socket(address.family, address.socktype, address.protocol).detach()
+            fd = socket.socket(address.family, address.socktype, address.protocol).detach()
         except OSError:  # no descriptors left, or no such family on this machine
             return int(pycurl.SOCKET_BAD)
+        self._owner.loop.opened(fd)
+        return fd
 
     def _before_request(self, peer: str, _local: str, port: int, _local_port: int) -> int:
         if self._peer is not None:
