@@ -7,17 +7,16 @@ When a host's turn comes is not decided here.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
 from crawl import scope
-from crawl.dns import Resolved, ResolveError, Resolver
-from crawl.egress import Guard
+from crawl.addressing import Addressing
+from crawl.dns import Resolved, ResolveError
 from crawl.exchange import DROPPED, Answer, Request
+from crawl.gates import FREE, Gates, Pass
 from crawl.hostqueue import Ask, HostQueue
 from crawl.ledger import Ledger
 from crawl.outcomes import Outcome
@@ -25,6 +24,7 @@ from crawl.policy import Settings
 from crawl.records import Fetch, Skip
 from crawl.requestrows import Sent, kept, record, validators
 from crawl.robots import RobotsCopy
+from crawl.screen import Screen
 from crawl.transport import Transport
 from crawl.turns import SLICE, Turns
 
@@ -44,6 +44,16 @@ class Sink(Protocol):
         """Make safe what was appended."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a request gets to its host."""
+
+    found: Resolved | ResolveError
+    pin: str | None  # None without an address
+    note: str | None
+    passed: Pass
+
+
 class Asker:
     """Makes the requests of a task, turn by turn."""
 
@@ -53,8 +63,8 @@ class Asker:
         turns: Turns,
         *,
         transport: Transport,
-        resolver: Resolver,
-        guard: Guard,
+        addressing: Addressing,
+        gates: Gates[HostQueue],
         journal: Sink,
         settings: Settings,
         policy_version: str,
@@ -63,60 +73,65 @@ class Asker:
         self._ledger = ledger
         self._turns = turns
         self._transport = transport
-        self._resolver = resolver
-        self._guard = guard
+        self._addressing = addressing
+        self._gates = gates
         self._journal = journal
         self._settings = settings
         self._policy_version = policy_version
+        self._screen = Screen(settings.content)
         self._held = held
-        self._fresh: dict[HostQueue, Resolved | ResolveError] = {}  # answers of name servers, not used yet
-        self._questions: set[asyncio.Task[None]] = set()
         #: records made
         self.requests = 0
 
     async def stop(self) -> None:
         """Drops what is under way."""
-        for question in self._questions:
-            question.cancel()
-        await asyncio.gather(*self._questions, return_exceptions=True)
+        await self._addressing.stop()
         if self._turns.in_flight:
             self._transport.drop_all()
 
     def turn(self, queue: HostQueue, now: float) -> None:
         """Makes the host's next request, deciding against those before it that must not be made."""
+        try:
+            self._take(queue, now)
+        finally:
+            self._gates.step_down(queue, now)  # if an address called it, and it did not go
+
+    def _take(self, queue: HostQueue, now: float) -> None:
         if self._held(queue.state.host, queue.state.domain):
             self._turns.late[queue.state.host] = "paused"
             self._turns.release(queue, again=False)
             return
+        found = self._addressing.known(queue)
         for _ in range(_BATCH):
             ask = self._ledger.next(queue)
             if ask is None:  # nothing left, or all waits for a robots.txt: its answer brings the host back
                 self._turns.release(queue, again=False)
                 return
-            if self._try(queue, ask, now):
+            if self._try(queue, ask, found, now):
                 return
             if self._turns.monotonic() - now > SLICE:
                 break
+        if found is not None:
+            self._addressing.keep(queue, found)
         self._turns.release(queue)
 
-    def _try(self, queue: HostQueue, ask: Ask, now: float) -> bool:
+    def _try(self, queue: HostQueue, ask: Ask, found: Resolved | ResolveError | None, now: float) -> bool:
         """True if the turn is used: a request is under way, or its host must wait. False: decided against."""
-        if ask.kind == "page" and (reason := self._outside(ask)) is not None:
+        if ask.kind != "robots" and (reason := self._outside(ask)) is not None:
             self._skip(ask, Outcome.SCOPE_DENIED, reason, None)
             return False
-        found = self._fresh.pop(queue, None) or self._resolver.known(ask.host)
         if found is None:
             queue.put_back(ask)
-            question = asyncio.get_running_loop().create_task(self._resolve(queue))
-            self._questions.add(question)
-            question.add_done_callback(self._questions.discard)
+            self._addressing.look_up(queue)
             return True
-        pin = None if isinstance(found, ResolveError) else self._pin(queue, ask, found)
-        if pin is None and isinstance(found, Resolved):
-            self._deny(ask, ", ".join(found.addresses))
-            return False
+        pin, note = None, None
+        if isinstance(found, Resolved):
+            pin, note = self._addressing.pin(queue, ask.origin, found)
+            if pin is None:
+                self._deny(ask, note or "")
+                return False
         version = None
-        if ask.kind == "page":
+        if ask.kind != "robots":
             copy = self._ledger.watch.copy(ask.origin)
             if copy is None:
                 queue.put_back(ask)
@@ -127,7 +142,14 @@ class Asker:
                 version = copy.version
             else:
                 return False
-        self._send(queue, ask, found, pin, version, now)
+        passed = FREE if pin is None else self._gates.enter(queue, pin, now)
+        if passed is None:
+            queue.put_back(ask)
+            self._addressing.keep(queue, found)
+            self._turns.park(queue, "address")
+            self._gates.stand(queue, pin or "", now)
+            return True
+        self._send(queue, ask, _Way(found, pin, note, passed), version, now)
         return True
 
     def _obeyed_anew(self, queue: HostQueue, ask: Ask, copy: RobotsCopy, now: float) -> bool:
@@ -141,64 +163,38 @@ class Asker:
         self._turns.release(queue)
         return True
 
-    def _send(
-        self,
-        queue: HostQueue,
-        ask: Ask,
-        found: Resolved | ResolveError,
-        pin: str | None,
-        version: str | None,
-        now: float,
-    ) -> None:
-        """Sends the request; without an address (`found` says why) its answer is there at once."""
+    def _send(self, queue: HostQueue, ask: Ask, way: _Way, version: str | None, now: float) -> None:
+        """Sends the request; without an address its answer is there at once."""
         started_at = self._turns.wall(now)
-        resolved = found if isinstance(found, Resolved) else None
+        cap = way.passed.cap
         sent = Sent(
             started_at=started_at,
             state=queue.state,
             group_gap_ms=queue.joined.gap_ms if queue.joined else None,
             validators=validators(ask, started_at),
-            dns_ms=resolved.ms if resolved else None,
-            dns_cached=resolved.cached if resolved else None,
+            dns_ms=way.found.ms,
+            dns_cached=way.found.cached,
+            dns_note=way.note,
+            address_gap_ms=cap.delay_s * 1e3 if cap else None,
+            address_in_flight=cap.in_flight if cap else None,
+            address_wait_ms=way.passed.waited_s * 1e3 if cap else None,
             robots_version=version,
         )
-        if isinstance(found, ResolveError) or pin is None:
-            assert isinstance(found, ResolveError), "an address without a permitted one was denied before"
-            lost = Answer(outcome=found.outcome, reason=found.detail, began=now, ended=now)
+        if isinstance(way.found, ResolveError):
+            lost = Answer(outcome=way.found.outcome, reason=way.found.detail, began=now, ended=now)
             self._arrived(queue, ask, sent, now, lost)
             return
+        assert way.pin is not None, "a host without a permitted address was denied before"
         request = Request(
             url=ask.url,
-            pin=pin,
+            pin=way.pin,
             headers=sent.validators,
             decoded_bytes=self._settings.robots.bytes if ask.kind == "robots" else None,
+            spent_ms=way.found.ms or 0.0,  # an address needs no look-up
+            screen=self._screen if ask.kind == "page" else None,
+            body_bytes=None if ask.kind in ("page", "robots") else self._settings.sitemaps.bytes,
         )
         self._transport.start(request, partial(self._arrived, queue, ask, sent, now))
-
-    def _pin(self, queue: HostQueue, ask: Ask, found: Resolved) -> str | None:
-        """The address to ask: the host's next permitted one after as many faults; None if none is."""
-        port = _port(ask.origin)
-        permitted = [ip for ip in found.addresses if self._guard.permits_port(ip, port)]
-        return permitted[queue.faults % len(permitted)] if permitted else None
-
-    async def _resolve(self, queue: HostQueue) -> None:
-        """Asks for the host's address, then has it take its turn again."""
-        found: Resolved | ResolveError
-        try:
-            found = await self._resolver.resolve(queue.state.host)
-        except ResolveError as error:
-            found = error
-        except Exception as error:  # noqa: BLE001 - a task of its own has nobody above it
-            self._turns.fail(error)
-            return
-        now = self._turns.monotonic()
-        if isinstance(found, Resolved):
-            until = self._turns.wall(now) + timedelta(seconds=found.ttl_s)
-            queue.state = replace(queue.state, addresses=found.addresses, addresses_expire_at=until)
-            queue.touched = True
-        self._fresh[queue] = found
-        self._turns.release(queue)
-        self._turns.go_on()
 
     # --- decisions ----------------------------------------------------------------------------------------
 
@@ -220,7 +216,7 @@ class Asker:
 
     def _deny(self, ask: Ask, addresses: str) -> None:
         """None of the host's addresses may be asked."""
-        if ask.kind == "page":
+        if ask.kind != "robots":
             self._skip(ask, Outcome.EGRESS_DENIED, addresses, None)
             return
         for queue in self._ledger.robots_failed(ask, Outcome.EGRESS_DENIED):
@@ -232,6 +228,7 @@ class Asker:
             url=ask.url,
             host=ask.host,
             depth=ask.depth,
+            kind=ask.kind,
             outcome=outcome.value,
             reason=reason,
             decided_at=self._turns.wall(self._turns.monotonic()),
@@ -250,6 +247,7 @@ class Asker:
             return
         try:
             finished = self._turns.monotonic()
+            self._gates.leave(queue, finished)
             if answer.reason == DROPPED:
                 self._ledger.leave_alone(queue, self._turns.wall(finished))
                 queue.put_back(ask)
@@ -281,12 +279,3 @@ class Asker:
         self._journal.flush()
         self.requests += 1
         return self._ledger.fold(fetched, answer.body)
-
-
-def _port(origin: str) -> int:
-    """Port of an origin."""
-    scheme, _, rest = origin.partition("://")
-    name, colon, port = rest.rpartition(":")
-    if colon and port.isdigit() and name:
-        return int(port)
-    return 443 if scheme == "https" else 80

@@ -153,13 +153,16 @@ class Resolver:
             answer = Resolved(addresses=addresses, ttl_s=ttl_s, expires=until, cached=True, ms=0.0)
             self._keep(host, answer, ttl_s)
 
-    async def resolve(self, host: str) -> Resolved:
-        """Addresses of `host` (lower-case, ASCII). Raises ResolveError."""
+    async def resolve(self, host: str, *, within: float = inf) -> Resolved:
+        """Addresses of `host` (lower-case, ASCII). Raises ResolveError.
+
+        `within`: seconds this question may take, where `timeout` allows more.
+        """
         answer = self.known(host)
         if answer is None:
             flight = self._flights.get(host)
             if flight is None:
-                flight = self._flights[host] = asyncio.create_task(self._ask(host))
+                flight = self._flights[host] = asyncio.create_task(self._ask(host, within))
                 flight.add_done_callback(lambda _: self._flights.pop(host, None))
             # shielded: one asker that gives up must not take the answer from the others
             return await asyncio.shield(flight)
@@ -200,14 +203,15 @@ class Resolver:
             return None
         return Resolved(addresses=(listed,), ttl_s=inf, expires=inf, cached=True, ms=0.0)
 
-    async def _ask(self, host: str) -> Resolved:
+    async def _ask(self, host: str, within: float) -> Resolved:
         async with self._open:
             started = self._clock()
+            limit = min(self._timeout, within)
             try:
-                async with asyncio.timeout(self._timeout):
+                async with asyncio.timeout(limit):
                     found = await self._query(host)
             except TimeoutError:
-                detail = f"no answer in {self._timeout:g} s"
+                detail = f"no answer in {limit:g} s"
                 raise self._failed(host, started, Outcome.DNS_TIMEOUT, detail) from None
             except aiodns.error.DNSError as error:
                 code, detail = error.args[0], str(error.args[-1])

@@ -14,12 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import inf
+from types import MappingProxyType
 from typing import TypedDict
 
+from crawl.addresscap import Cap, unplanned
+from crawl.addressing import Addressing
 from crawl.asking import Asker, Sink
 from crawl.dns import Resolver
 from crawl.egress import Guard
+from crawl.gates import Gates
+from crawl.hostqueue import HostQueue
 from crawl.journal import Body
 from crawl.keys import Keyer
 from crawl.ledger import Known, Ledger
@@ -40,7 +46,7 @@ class Progress(TypedDict):
     asked: int  # URLs asked or decided against, hops included
     requests: int  # records made, robots.txt included
     in_flight: int
-    waiting: dict[str, int]  # hosts that wait for their time, by the rule of their gap
+    waiting: dict[str, int]  # hosts: by the rule of their gap, or `name`, or `address` (room at it)
     seconds_left: float
 
 
@@ -97,12 +103,21 @@ async def visit(
     resumed = _replay(ledger, done) or resumed
     lease_s = settings.fetching.lease.total_seconds()
     turns = Turns(settings.fetching.in_flight, clock, deadline, permit, lease_s)
+    patience = settings.limits.request_deadline.total_seconds()
+    addressing = Addressing(resolver, guard, turns, patience)
+    gates: Gates[HostQueue] = Gates(
+        guard.public,
+        caps,
+        unplanned(settings.politeness, groups),
+        turns.call,
+        opens=turns.monotonic() if resumed else -inf,
+    )
     asker = Asker(
         ledger,
         turns,
         transport=transport,
-        resolver=resolver,
-        guard=guard,
+        addressing=addressing,
+        gates=gates,
         journal=journal,
         settings=settings,
         policy_version=policy_version,
@@ -131,6 +146,7 @@ async def visit(
         ledger.resume(started)
     for queue in list(ledger.queues.values()):
         turns.enlist(queue)
+    addressing.prefetch(ledger.queues.values())
     try:
         await turns.run()
     finally:
