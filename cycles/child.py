@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from crawl.errors import ClusterError, LakeError
+from crawl.errors import ClusterError, LakeError, SettingsError
 from crawl.journal import Body
 from crawl.policy import Settings
 from crawl.records import Fetch
@@ -54,7 +54,9 @@ class Parsed:
     """A batch's result."""
 
     extracts: list[Extract]
-    failed: dict[int, str]  # url_key -> parse_deadline, parse_memory, parse_killed or parse_error
+    failed: dict[
+        int, str
+    ]  # url_key -> parse_deadline, parse_memory, parse_killed, parse_error, reader_failed
 
 
 class _Lost(Exception):
@@ -86,6 +88,7 @@ def page(record: Fetch, body: Body) -> tuple[Any, ...]:
         record.content_type,
         record.response_headers,
         record.truncated,
+        record.sniffed_type,
         body.data,
         body.zstd,
     )
@@ -108,7 +111,7 @@ class ParseChild:
 
     def parse(self, pages: Sequence[tuple[Any, ...]]) -> Parsed:
         """Parse a batch (see `page`). Raises ClusterError when no parse process can be started, LakeError
-        when it cannot read the lake.
+        when it cannot read the lake, SettingsError when it has not the reader of a type.
         """
         with self._turn:
             try:
@@ -126,6 +129,7 @@ class ParseChild:
             batch = waiting.popleft()
             try:
                 extracts.append(self._run(batch))
+                failed.update(extracts[-1].failed)
             except _Lost as lost:
                 at = 0 if len(batch) == 1 else lost.at
                 if len(batch) > 1:
@@ -153,12 +157,13 @@ class ParseChild:
             if message[0] == "done":
                 _, done, used = message
             else:
-                _, documents, links, parsed, rejects = message
+                _, documents, links, parsed, rejects, failed = message
                 return Extract(
                     documents=_table(documents),
                     links=_table(links),
                     parsed=_table(parsed),
                     rejects=Rejects(rejects),
+                    failed=dict(failed),
                 )
 
     def _next(self, pipe: Pipe, done: int, used: float, *, whole: bool) -> tuple[Any, ...]:
@@ -231,7 +236,7 @@ class ParseChild:
             ) from error
         if said == "failed":
             self.close()
-            raise LakeError(words[0])
+            raise (SettingsError if words[0] else LakeError)(words[1])
         self._pipe = pipe
 
     def close(self) -> int | None:

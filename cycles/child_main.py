@@ -4,10 +4,10 @@ What always holds: it ends when stdin does (its parent is gone), and kills itsel
 than its parent would wait; it may use the memory it has after its imports plus the settings' share, no more;
 the lake's secret is read by itself and appears in no argument, environment or message.
 
-Messages in: (root, settings) once, then batches of pages. Messages out: ("ready",), or ("failed", why) where
-the lake cannot be read; then for each batch ("done", pages finished, CPU seconds) after every page and a last
-("result", documents, links, parsed, rejects), the tables as Arrow streams. Out of memory, it ends with the
-exit code `OUT_OF_MEMORY`.
+Messages in: (root, settings) once, then batches of pages. Messages out: ("ready",), or ("failed", whether it
+is a setting's fault, why) where the lake cannot be read or a reader not be loaded; then for each batch
+("done", pages finished, CPU seconds) after every page and a last ("result", documents, links, parsed,
+rejects, failed), the tables as Arrow streams. Out of memory, it ends with the exit code `OUT_OF_MEMORY`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from typing import Any, Final
 
 import pyarrow as pa
 
-from crawl import journal
-from crawl.errors import LakeError
+from crawl import journal, readers
+from crawl.errors import LakeError, SettingsError
 from crawl.keys import Keyer
 from crawl.policy import Settings
 from crawl.stages import parse
@@ -46,9 +46,11 @@ def main() -> None:
     settings: Settings = pickle.loads(pickled)
     try:
         keyer = safety.keyer(connect(root), settings.identity)
-    except LakeError as error:
-        frames.send(out, ("failed", str(error)))
+        known = readers.load(settings.content)
+    except (LakeError, SettingsError) as error:
+        frames.send(out, ("failed", isinstance(error, SettingsError), str(error)))
         return
+    _keep_inside()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)  # a page makes thousands of short-lived nodes, hardly ever a cycle
@@ -56,12 +58,14 @@ def main() -> None:
     frames.send(out, ("ready",))
     try:
         while True:
-            _serve(frames.receive(source), out, keyer, settings)
+            _serve(frames.receive(source), out, keyer, settings, known)
     except (frames.Gone, BrokenPipeError):
         return  # the parent is gone, and with it whoever would read an answer
 
 
-def _serve(batch: Sequence[Any], out: int, keyer: Keyer, settings: Settings) -> None:
+def _serve(
+    batch: Sequence[Any], out: int, keyer: Keyer, settings: Settings, known: Mapping[str, readers.Reader]
+) -> None:
     """Parse one batch and answer."""
     finished = 0
     # Four times its deadline: the parent decides first, if there is one.
@@ -77,16 +81,16 @@ def _serve(batch: Sequence[Any], out: int, keyer: Keyer, settings: Settings) -> 
         signal.setitimer(signal.ITIMER_REAL, patience + len(batch))
 
     try:
-        found = parse.extract(pages(), keyer=keyer, settings=settings)
+        found = parse.extract(pages(), keyer=keyer, settings=settings, readers=known)
         tables = (_ipc(found.documents), _ipc(found.links), _ipc(found.parsed))
-        frames.send(out, ("result", *tables, list(found.rejects)))
+        frames.send(out, ("result", *tables, list(found.rejects), list(found.failed.items())))
     except MemoryError:
         os._exit(OUT_OF_MEMORY)  # what a failed allocation left behind is nobody's guess
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _page(fields: Sequence[Any]) -> parse.RawPage:
-    url_key, url, host, domain, depth, first_parse, content_type, headers, cut, data, zstd = fields
+    url_key, url, host, domain, depth, first_parse, content_type, headers, cut, kind, data, zstd = fields
     return parse.RawPage(
         url_key=url_key,
         url=url,
@@ -98,6 +102,7 @@ def _page(fields: Sequence[Any]) -> parse.RawPage:
         headers=headers,
         body=journal.Body(data, zstd).raw(),
         truncated=cut,
+        media_type=kind,
     )
 
 
@@ -106,6 +111,29 @@ def _ipc(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()
+
+
+#: what no reader has any business with
+_OUTSIDE: Final = frozenset(
+    {
+        *("socket.connect", "socket.sendto", "socket.sendmsg", "socket.bind", "socket.getaddrinfo"),
+        *("socket.gethostbyname", "subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty"),
+        *("os.posix_spawn", "os.spawn", "os.kill", "os.killpg"),
+    }
+)
+
+
+def _keep_inside() -> None:
+    """From now on nothing here talks to anybody or starts anything: what a body names is not fetched for it.
+
+    (An audit hook sees what Python does; a reader in another language is trusted with that.)
+    """
+
+    def hook(event: str, _: object) -> None:
+        if event in _OUTSIDE:
+            raise PermissionError(f"a reader has no network and starts no programs ({event})")
+
+    sys.addaudithook(hook)
 
 
 def _limit_memory(more: int) -> None:

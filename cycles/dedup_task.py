@@ -212,6 +212,7 @@ def _bodies(round_: int, rows: pa.Table, data: bytes) -> pa.Table:
         "bytes": pa.array([_packed(view, offset) for offset in offsets], pa.binary()),
         "length": rows["length"],
         "media_type": rows["media_type"],
+        "sniffed_type": rows["sniffed_type"],
         "truncated": rows["truncated"],
         "first_url_key": rows["url_key"],
     }

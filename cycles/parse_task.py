@@ -54,6 +54,7 @@ _INDEX: Final[dict[str, pa.DataType]] = {
     "length": pa.int64(),  # bytes decoded
     "media_type": pa.string(),
     "truncated": pa.bool_(),
+    "sniffed_type": pa.string(),
 }
 BODY_INDEX: Final = pa.schema(_INDEX)
 _GROUP: Final = re.compile(r"group-(\d+)/(\d+)\.(\d+)/[^/]+$")
@@ -149,17 +150,17 @@ class _Task:
         self._write_fetches(asked, group, fence)
 
     def _arrived(self, record: Fetch, body: Body, part: str, offset: int) -> None:
-        """A new body: note where it lies; hand it to the parser if it may be a page."""
+        """A new body: note where it lies, and hand it to the parser."""
         digest = record.body_hash or ""
         key = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
         essence = markup.media_type(record.content_type)
         size = len(body.data) if body.zstd else -(-len(body.data) // _RATIO)
-        where = (part, offset, size, record.bytes, essence, record.truncated)
+        where = (part, offset, size, record.bytes, essence, record.truncated, record.sniffed_type)
         self._index.append((key, digest, record.url_key, record.depth, *where))
-        if essence and not markup.is_html(essence, b""):
-            return
         self._batch.append(child.page(record, body))
-        self._batch_bytes += max(len(body.data), min(record.bytes, self._context.settings.parsing.parsed_bytes))
+        self._batch_bytes += max(
+            len(body.data), min(record.bytes, self._context.settings.parsing.parsed_bytes)
+        )
         if len(self._batch) >= _BATCH_PAGES or self._batch_bytes >= _BATCH_BYTES:
             self._parse()
 
@@ -171,7 +172,7 @@ class _Task:
         self._failed.update(result.failed)
         for url_key, *fields in batch:
             if url_key in result.failed:
-                self._rejects.add(result.failed[url_key], fields[1], fields[0])
+                self._rejects.add(result.failed[url_key].partition(" ")[0], fields[1], fields[0])
         for extract in result.extracts:
             columns = [extract.parsed[name].to_pylist() for name in extract.parsed.column_names]
             for url_key, document_key, hint in zip(*columns, strict=True):

@@ -1,23 +1,28 @@
-"""Parse: pages in, documents and links out.
+"""Parse: bodies in, documents and links out, by the reader of each one's media type.
 
 What always holds: rows depend on each page alone, never on the batch it came in; one row per distinct text in
-a batch, that of the smallest (depth, url_key); a body that is no page gives nothing. Pages are taken one at a
-time from an iterator, so that who feeds it knows when each is done and can set it a deadline.
+a batch, that of the smallest (depth, url_key); a body that nobody reads gives nothing, and one whose reader
+fails gives its reason. Pages are taken one at a time from an iterator, so that who feeds it knows when each
+is done and can set it a deadline.
 It opens nothing and writes nothing; a page that kills the process is the caller's to find.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
 from typing import Any, Final
 
 import pyarrow as pa
 
-from crawl import html, markup, url
+from crawl import directives, html, linkheader, markup, sniff
 from crawl.keys import Keyer
 from crawl.linkrows import LinkRows
+from crawl.page import Page
 from crawl.policy import Settings
+from crawl.readers import Reader, page_of
 from crawl.rejects import Rejects
 from crawl.schema import DOCUMENTS
 
@@ -33,6 +38,8 @@ _PARSED: Final[dict[str, pa.DataType]] = {
     "document_key": pa.int64(),
     "canonical_hint": pa.string(),
 }
+#: what is read where nobody says otherwise
+_READERS: Final[Mapping[str, Reader]] = {"text/html": html.read, "application/xhtml+xml": html.read}
 #: what a page's own row needs to know of its parse
 PARSED_COLUMNS: Final = pa.schema(_PARSED)
 
@@ -51,6 +58,7 @@ class RawPage:
     headers: str | None  # lines as received
     body: bytes  # decoded
     truncated: bool = False  # it ended early or hit a cap
+    media_type: str | None = None  # what it is read as; None: as header and first bytes tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,27 +69,33 @@ class Extract:
     links: pa.Table  # crawl.linkrows.COLUMNS, in the order of the pages
     parsed: pa.Table  # PARSED_COLUMNS, one row a page; answers that are none have no row
     rejects: Rejects
+    failed: Mapping[int, str] = field(default_factory=dict)  # url_key -> why its reader gave up
 
 
-def extract(pages: Iterable[RawPage], *, keyer: Keyer, settings: Settings) -> Extract:
+def extract(
+    pages: Iterable[RawPage], *, keyer: Keyer, settings: Settings, readers: Mapping[str, Reader] = _READERS
+) -> Extract:
     """Read pages one after the other. Never raises on what a server sent."""
     links = LinkRows(keyer, settings)
+    library = _Library(readers, settings)
+    failed: dict[int, str] = {}
     tally = Rejects()
     documents: dict[int, dict[str, Any]] = {}
     parsed: list[tuple[int, int, str | None]] = []
     for raw in pages:
-        if not markup.is_html(raw.content_type, raw.body):
+        kind = raw.media_type or sniff.computed(raw.content_type, raw.body)
+        try:
+            read = library.read(raw, kind, tally)
+        except _Failed as error:
+            failed[raw.url_key] = str(error)
             continue
-        body = raw.body[: settings.parsing.parsed_bytes]
-        if len(body) < len(raw.body):
-            tally.add("page_too_long", raw.host, raw.url)
+        if read is None:
+            continue
+        page, metadata = read
         headers = markup.headers(raw.headers)
-        page = html.read(
-            body, raw.content_type, raw.url, agent=settings.agent.name, limit=settings.parsing.links
-        )
         if page.links.cut:
             tally.add("too_many_links", raw.host, raw.url, page.links.cut)
-        robots = [*page.robots, *markup.x_robots_tag(headers.get("x-robots-tag", ()), settings.agent.name)]
+        robots = [*page.robots, *directives.of_headers(headers.get("x-robots-tag", ()), settings.agent.name)]
         found = page.links
         links.add(
             found.url,
@@ -95,6 +109,9 @@ def extract(pages: Iterable[RawPage], *, keyer: Keyer, settings: Settings) -> Ex
             nofollow=not {"nofollow", "none"}.isdisjoint(robots),
         )
         row = _document(raw, page, headers, robots, keyer)
+        row["sniffed_type"], row["metadata"] = kind, metadata
+        if not page.charset and not page.text:  # a picture: none is like the other for having no text
+            row["document_key"] = keyer.document_key("\0" + sha256(raw.body).hexdigest())
         parsed.append((raw.url_key, row["document_key"], row["canonical_hint"]))
         other = documents.get(row["document_key"])
         if other is None or (row["depth"], raw.url_key) < (other["depth"], other["first_url_key"]):
@@ -109,11 +126,44 @@ def extract(pages: Iterable[RawPage], *, keyer: Keyer, settings: Settings) -> Ex
             schema=PARSED_COLUMNS,
         ),
         rejects=tally,
+        failed=failed,
     )
 
 
+class _Failed(Exception):
+    """A reader gave up. `args` = (reason,)."""
+
+
+class _Library:
+    """Readers by media type."""
+
+    def __init__(self, readers: Mapping[str, Reader], settings: Settings) -> None:
+        limit = settings.parsing.links
+        self._most, self._limit = settings.parsing.parsed_bytes, limit
+        self._markup = partial(html.read, agent=settings.agent.name, limit=limit)
+        self._markup_types = {kind for kind, reader in readers.items() if reader is html.read}
+        self._readers = readers
+
+    def read(self, raw: RawPage, kind: str, tally: Rejects) -> tuple[Page, str | None] | None:
+        """What a body of a type says, and its metadata; None where nobody reads that. Raises _Failed."""
+        if kind in self._markup_types:  # of markup a part can be read, of little else
+            body = raw.body[: self._most]
+            if len(body) < len(raw.body):
+                tally.add("page_too_long", raw.host, raw.url)
+            return self._markup(body, raw.content_type, raw.url), None
+        reader = self._readers.get(kind)
+        if reader is None:
+            return None
+        try:
+            return page_of(reader(raw.body, raw.content_type, raw.url), raw.url, self._limit)
+        except MemoryError:
+            raise
+        except (Exception, SystemExit) as error:  # a stranger's reader of a stranger's body
+            raise _Failed(f"reader_failed ({type(error).__name__})") from error
+
+
 def _document(
-    raw: RawPage, page: html.Page, headers: dict[str, list[str]], robots: list[str], keyer: Keyer
+    raw: RawPage, page: Page, headers: dict[str, list[str]], robots: list[str], keyer: Keyer
 ) -> dict[str, Any]:
     """The page's row of `documents`; what a later stage computes is left out."""
     return {
@@ -124,10 +174,10 @@ def _document(
         "title": page.title or None,
         "description": page.description,
         "language": page.language,
-        "charset": page.charset,
+        "charset": page.charset or None,
         "content_type": raw.content_type,
         "last_modified": headers["last-modified"][-1] if "last-modified" in headers else None,
-        "canonical_hint": page.canonical or _canonical_header(headers.get("link"), raw.url),
+        "canonical_hint": page.canonical or linkheader.read(headers.get("link", ()), raw.url).canonical,
         "robots_directives": ", ".join(dict.fromkeys(robots)) or None,
         "text_chars": len(page.text),
         "html_bytes": len(raw.body),
@@ -135,11 +185,3 @@ def _document(
         "link_count": len(page.links) + page.links.cut,
         "depth": raw.depth,
     }
-
-
-def _canonical_header(lines: list[str] | None, page_url: str) -> str | None:
-    """The canonical URL that a Link header names (RFC 6596); the markup's own goes before it."""
-    for target, rel in markup.link_header(lines or ()):
-        if "canonical" in rel and target:
-            return url.canonical_many([target], page_url)[0]
-    return None
