@@ -1,10 +1,7 @@
 import asyncio
 import gzip
-import json
-from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -344,33 +341,3 @@ def test_many_requests_at_once_share_pooled_handles() -> None:
         assert server.connections == 40
 
     talk({"/": response(200, b"hello")}, check)
-
-
-def test_outside_cases_of_raw_answers(cases: Path) -> None:
-    rows = [json.loads(line) for line in (cases / "http" / "behaviours.jsonl").read_text().splitlines()]
-    fetched = {Outcome.OK, Outcome.REDIRECT}
-    checked = 0
-    for row in rows:
-        sends, expected = row["server_sends"], row["expected"]
-        if "raw" in sends:
-            raw = sends["raw"].encode("latin-1")
-        elif "raw_b64" in sends:
-            raw = b64decode(sends["raw_b64"])
-        else:
-            continue
-        if row["area"] in ("conditional", "redirect"):
-            continue  # what they ask for is decided by the fetch stage
-        if row["id"] == "http-v-12":
-            continue  # libcurl reads HTTP/1.0 and 1.1 only, and says so
-        answer = get(closing(raw))
-        wanted = expected.get("outcome")
-        if wanted == "fetched":
-            assert answer.outcome in fetched, row["id"]
-            if "body" in expected:
-                assert answer.body == expected["body"].encode(), row["id"]
-            if "body_len" in expected:
-                assert len(answer.body) == expected["body_len"], row["id"]
-        elif wanted in ("failed", "retry", "gone", "truncated_or_retry"):
-            assert answer.outcome not in fetched, row["id"]
-        checked += 1
-    assert checked >= 30
