@@ -8,12 +8,13 @@ and decoded bytes stop at their caps. It opens no connection and knows no HTTP l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from crawl import policy
 from crawl.content import Decoder
 from crawl.outcomes import Outcome, brings_page, from_status
+from crawl.quickrecord import quickrecord
 from crawl.screen import Screen, Verdict
 from crawl.sniff import HEADER
 
@@ -32,7 +33,7 @@ _UNREAD_BODY: Final = 65_536
 _LENGTH_DIGITS: Final = 18
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quickrecord
 class Request:
     """A GET of `url`, sent to the address `pin` and no other. `headers`: further lines, as `Name: value`."""
 
@@ -44,7 +45,7 @@ class Request:
     screen: Screen | None = None  # judges an answer of status 200 by its type; None: any is taken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quickrecord
 class Answer:
     """How one request ended. Times are milliseconds from dispatch; `began`, `ended` are the loop's clock.
 

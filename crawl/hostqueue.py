@@ -17,6 +17,7 @@ from crawl.joined import Joined
 from crawl.outcomes import Outcome
 from crawl.policy import Politeness
 from crawl.politeness import PUSHED_BACK, HostState, after, gap
+from crawl.quickrecord import quickrecord
 from crawl.records import Fetch, Planned
 
 __all__ = ["Ask", "HostQueue"]
@@ -24,7 +25,7 @@ __all__ = ["Ask", "HostQueue"]
 _MS = timedelta(milliseconds=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quickrecord
 class Ask:
     """One request to make: a page or a robots.txt, with what its record needs."""
 

@@ -7,13 +7,14 @@ merge need to know about the URL itself; `Skip` is a decision not to ask.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from crawl.quickrecord import quickrecord
 
 __all__ = ["Fetch", "Planned", "Skip"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quickrecord
 class Planned:
     """One URL of a fetch list, with what its request and its parse need."""
 
@@ -33,7 +34,7 @@ class Planned:
     chain_hop: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quickrecord
 class Fetch:
     """One request, as the table `fetches` has it (units and nulls: crawl.schema)."""
 
@@ -89,7 +90,7 @@ class Fetch:
     known_hash: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quickrecord
 class Skip:
     """A planned URL (or hop) that was decided against without a request."""
 

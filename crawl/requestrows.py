@@ -6,7 +6,6 @@ kept only where a page came, and flagged where not all of it did. It decides not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
@@ -15,13 +14,14 @@ from crawl.exchange import Answer, header
 from crawl.hostqueue import Ask
 from crawl.outcomes import Outcome, brings_page
 from crawl.politeness import HostState, retry_after
+from crawl.quickrecord import quickrecord
 from crawl.records import Fetch
 from crawl.screen import content_type
 
 __all__ = ["Sent", "kept", "record", "validators"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@quickrecord
 class Sent:
     """What was true when a request was dispatched."""
 
