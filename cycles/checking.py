@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from crawl.egress import Guard
 from crawl.errors import LakeError
-from cycles import reading
+from cycles import demands, reading
 from cycles.output import shown
 from cycles.setup import Lake
 from lake import checks, ranges, snapshot, sql
@@ -74,6 +74,8 @@ def _asked(lake: Lake, reader: sql.Reader, pinned: Snapshot, name: str, merged: 
         values: dict[str, Any] = {"merged": merged}
         if "denied" in sql.parameters(name):
             values["denied"] = _denied(lake, reader)
+        if "manners" in sql.parameters(name):
+            values |= demands.demands(reader)
         return _by_sql(lake, reader, pinned, name, values)
     except LakeError as exc:
         return _unasked(name, exc)

@@ -44,9 +44,13 @@ def commit_round(
     fence: int = 1,
     counts: Mapping[str, object] | None = None,
     committed_at: datetime | None = None,
+    settings: tuple[str, str] = ("{}", ""),
     **tables: pa.Table,
 ) -> Snapshot:
-    """One round: rows of any tables (several files of a table: a list), then its row in `rounds`."""
+    """One round: rows of any tables (several files of a table: a list), then its row in `rounds`.
+
+    `settings`: as JSON, and the version that names them.
+    """
     for name, given in tables.items():
         for part in given if isinstance(given, list) else [given]:
             if "day" in part.column_names:
@@ -54,7 +58,15 @@ def commit_round(
             put(store, name, part)
     versions = snapshot.heads(store, tuple(name for name in SPECS if name != "rounds"))
     add_entry(
-        store, number, versions, now=now, kind=kind, fence=fence, counts=counts, committed_at=committed_at
+        store,
+        number,
+        versions,
+        now=now,
+        kind=kind,
+        fence=fence,
+        counts=counts,
+        committed_at=committed_at,
+        settings=settings,
     )
     return snapshot.latest(store)
 
@@ -69,9 +81,10 @@ def add_entry(
     fence: int = 1,
     counts: Mapping[str, object] | None = None,
     committed_at: datetime | None = None,
+    settings: tuple[str, str] = ("{}", ""),
 ) -> None:
     """A row of `rounds`."""
-    plain = ("settings", "bytes_read", "bytes_written", "stage_ms", "plan", "actual")
+    plain = ("bytes_read", "bytes_written", "stage_ms", "plan", "actual")
     entry = rows.table(
         "rounds",
         round=[number],
@@ -82,6 +95,8 @@ def add_entry(
         fence=[fence],
         versions=[json.dumps(dict(versions))],
         counts=[json.dumps(counts or {})],
+        settings=[settings[0]],
+        policy_version=[settings[1]],
         **{name: ["{}"] for name in plain},
     )
     put(store, "rounds", entry)

@@ -1,3 +1,4 @@
+import json
 from datetime import timedelta
 
 import pytest
@@ -7,13 +8,21 @@ from tests.lake import lakes, rows
 from tests.lake.rows import NOW
 
 MS = timedelta(milliseconds=1)
-EVERYTHING = {"lo": -(2**63), "hi": 2**63 - 1, "merged": 1, "denied": ["10.0.0.1"]}
+EVERYTHING = {
+    "lo": -(2**63),
+    "hi": 2**63 - 1,
+    "merged": 1,
+    "denied": ["10.0.0.1"],
+    "manners": json.dumps(
+        [{"policy": "p", "floor": 20.0, "factor": 2.0, "cap": 500.0, "backoff": 40.0, "longest": 900.0}]
+    ),
+    "delays": json.dumps([{"policy": "p", "origin": "http://slow.test", "version": "r", "delay": 300.0}]),
+}
 
 
 def fetches(**columns):
-    return {
-        "fetches": rows.table("fetches", **{"kind": ["page"] * len(next(iter(columns.values()))), **columns})
-    }
+    count = len(next(iter(columns.values())))
+    return {"fetches": rows.table("fetches", **{"kind": ["page"] * count, "round": [1] * count, **columns})}
 
 
 def spaced(gap_ms, required_ms):
@@ -27,6 +36,35 @@ def spaced(gap_ms, required_ms):
     )
 
 
+def demanding(gap_ms, host="a.test", **first):
+    """Two requests to one host, the first of 100 ms; the second records this gap."""
+    before = {"status": 200, "outcome": "OK", "retry_after_ms": None, "robots_version": None, **first}
+    return spaced(1000, gap_ms) | fetches(
+        host=[host] * 2,
+        origin=[f"http://{host}"] * 2,
+        policy_version=["p", "p"],
+        attempt=[1, 2],
+        started_at=[NOW, NOW + 1100 * MS],
+        finished_at=[NOW + 100 * MS, NOW + 1200 * MS],
+        required_gap_ms=[0.0, gap_ms],
+        **{name: [value, None if name != "outcome" else "OK"] for name, value in before.items()},
+    )
+
+
+def grouped(gap_ms, required_ms, group=("news", "news"), tasks=(1, 1)):
+    """Two requests to two hosts of one group, the second `gap_ms` after the first one's end."""
+    return fetches(
+        host=["a.test", "b.test"],
+        domain=["a.test", "b.test"],
+        politeness_group=list(group),
+        group=list(tasks),
+        url_key=[1, 2],
+        started_at=[NOW, NOW + 100 * MS + gap_ms * MS],
+        finished_at=[NOW + 100 * MS, NOW + 200 * MS + gap_ms * MS],
+        group_gap_ms=[0.0, required_ms],
+    )
+
+
 #: check -> rounds that break it once: for each round the rows of its tables
 BROKEN = {
     "states": [{"seen": rows.seen([1], 1, state=["ELIGIBLE"])}],
@@ -37,6 +75,10 @@ BROKEN = {
         {"seen": rows.seen([1], 2, url=["http://other.test/"])},
     ],
     "politeness": [spaced(90, 100.0)],
+    "politeness-groups": [grouped(90, 100.0)],
+    "one-owner-per-group": [grouped(100, 100.0, tasks=(1, 2))],
+    "gap-recorded": [demanding(197.0)],
+    "requests-kept": [{**spaced(100, 100.0), "counts": {"requests": 3}}],
     "one-group-per-domain": [fetches(domain=["a.test", "a.test"], group=[1, 2], attempt=[1, 2])],
     "one-fetch": [fetches(url_key=[1, 1], attempt=[1, 1])],
     "planned-once": [{"frontier": rows.table("frontier", url_key=[1, 1], position=[0, 1], group=[0, 0])}],
@@ -59,6 +101,10 @@ BROKEN = {
 HOLDING = {
     "one-newest-row": [{"seen": rows.seen([1, 2], 1)}, {"seen": rows.seen([1], 2)}],
     "politeness": [spaced(98, 100.0)],
+    "politeness-groups": [grouped(98, 100.0)],
+    "one-owner-per-group": [grouped(100, 100.0, group=("news", None), tasks=(1, 2))],
+    "gap-recorded": [demanding(198.0)],
+    "requests-kept": [{**spaced(100, 100.0), "counts": {"requests": 2}}],
     "one-fetch": [fetches(url_key=[1, 1], attempt=[1, 1], hop=[0, 1])],
     "one-group-per-domain": [fetches(domain=["a.test", "b.test"], group=[1, 2], attempt=[1, 2])],
     "document-or-reason": [
@@ -106,6 +152,22 @@ def test_a_check_finds_what_breaks_it(tmp_path, name):
 @pytest.mark.parametrize("name", HOLDING)
 def test_a_check_says_nothing_where_it_holds(tmp_path, name):
     assert 0 == violations(tmp_path, name, HOLDING[name])
+
+
+@pytest.mark.parametrize(
+    ("demanded", "before"),
+    [
+        (200.0, {}),  # twice its 100 ms
+        (300.0, {"host": "slow.test", "robots_version": "r"}),
+        (200.0, {"host": "slow.test", "robots_version": "an older one"}),
+        (700.0, {"status": 429, "outcome": "RATE_LIMITED", "retry_after_ms": 700.0}),
+        (900.0, {"status": 503, "outcome": "UNAVAILABLE", "retry_after_ms": 5000.0}),
+        (200.0, {"status": 404, "outcome": "NOT_FOUND", "retry_after_ms": 700.0}),
+    ],
+)
+def test_what_the_request_before_demanded_is_worked_out_anew(tmp_path, demanded, before):
+    assert 0 == violations(tmp_path / "kept", "gap-recorded", [demanding(demanded - 2, **before)])
+    assert 1 == violations(tmp_path / "short", "gap-recorded", [demanding(demanded - 3, **before)])
 
 
 def test_a_file_out_of_order_is_found_and_a_foreign_one_is_not(tmp_path):
