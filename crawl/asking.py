@@ -194,6 +194,7 @@ class Asker:
             screen=self._screen if ask.kind == "page" else None,
             body_bytes=None if ask.kind in ("page", "robots") else self._settings.sitemaps.bytes,
         )
+        self._journal.flush()  # what came before is safe now: its host may be this one
         self._transport.start(request, partial(self._arrived, queue, ask, sent, now))
 
     # --- decisions ----------------------------------------------------------------------------------------
@@ -241,8 +242,22 @@ class Asker:
 
     # --- answers ------------------------------------------------------------------------------------------
 
+    def settled(self) -> None:
+        """All answers that came together were handled: keep what they taught, and go on."""
+        if self._turns.ended:
+            return
+        try:
+            self._journal.flush()
+            self._turns.give()
+        except Exception as error:  # noqa: BLE001 - a callback of the loop has nobody above it
+            self._turns.fail(error)
+
     def _arrived(self, queue: HostQueue, ask: Ask, sent: Sent, began: float, answer: Answer) -> None:
-        """An answer is there: journal it, learn from it, and let its host wait for its next turn."""
+        """An answer is there: journal it, learn from it, and let its host wait for its next turn.
+
+        The journal may hold it back until the next request is sent (`_send`), or all that came with it is
+        handled (`settled`).
+        """
         if self._turns.ended:
             return
         try:
@@ -257,7 +272,6 @@ class Asker:
             self._turns.release(queue)
             for host in woken:
                 self._turns.enlist(host)
-            self._turns.go_on()
         except Exception as error:  # noqa: BLE001 - a callback of the loop has nobody above it
             self._turns.fail(error)
 
@@ -276,6 +290,5 @@ class Asker:
             policy_version=self._policy_version,
         )
         self._journal.append(fetched, answer.body if kept(ask, answer, outcome) else None)
-        self._journal.flush()
         self.requests += 1
         return self._ledger.fold(fetched, answer.body)

@@ -194,6 +194,11 @@ class Turns:
         else:
             self._schedule(self._mono0)
 
+    def give(self) -> None:
+        """`go_on`, with those turns given at once that are due."""
+        if self._lapsed_at is None:
+            self._pump()
+
     def _tick(self) -> None:
         self._ticking = self._loop.call_later(_TICK, self._tick)
         try:

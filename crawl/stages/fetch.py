@@ -137,6 +137,7 @@ async def visit(
         )
 
     turns.turn, turns.lapse, turns.tick = asker.turn, transport.drop_all, tell
+    transport.settled = asker.settled
     started = turns.wall(turns.monotonic())
     for host, queue in ledger.queues.items():
         if queue.state.addresses_expire_at is not None:
