@@ -35,7 +35,7 @@ def decode(body: bytes, name: str) -> str:
         codec = "euc_jp" if name == "euc-jp" else "iso2022_jp"
         return body.decode(codec, "crawl.jis" if name == "euc-jp" else "replace").translate(_AS_WINDOWS)
     try:
-        text: str = body.decode(str(webencodings.lookup(name).codec_info.name), "replace")
+        text: str = webencodings.lookup(name).codec_info.decode(body, "replace")[0]
     except (AttributeError, LookupError, UnicodeError):
         # No codec of this name here, or one that does not keep its promise to replace: ASCII markup is still
         # read.

@@ -14,22 +14,23 @@ inside a word (`w<b>or</b>d`), without a visit of each text node in Python.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
-from crawl import charset, markup, url
+from crawl import charset, directives, language, markup, pagelinks, scripted, url
 from crawl.errors import UrlError
+from crawl.page import Page, unread
+from crawl.pagelinks import ANCHOR_CHARS, Links
 
 __all__ = ["ANCHOR_CHARS", "Links", "Page", "read"]
 
-#: an anchor text is a label, not a document
-ANCHOR_CHARS: Final = 200
 #: titles and descriptions longer than this are stuffing
 _TITLE_CHARS: Final = 1_000
 _DESCRIPTION_CHARS: Final = 2_000
+#: children of the body, and noscripts, that are looked at for signs of scripts
+_SIGNS: Final = 40
 
 _FACTORY: Final = LexborHTMLParser("")
 
@@ -44,7 +45,7 @@ def _id(name: str) -> int:
 
 _A, _AREA, _BASE, _LINK, _META = map(_id, ("a", "area", "base", "link", "meta"))
 _TITLE, _HTML, _FRAME, _IFRAME = map(_id, ("title", "html", "frame", "iframe"))
-_NOSCRIPT, _SVG = map(_id, ("noscript", "svg"))
+_NOSCRIPT, _SVG, _SCRIPT = map(_id, ("noscript", "svg", "script"))
 _BODY: Final = _ids("body frameset")
 #: only pages with such an attribute pay for a search of it; a word is found ten times faster than a pattern,
 #: and then looked at
@@ -61,56 +62,46 @@ _INLINE: Final = _ids(
     " span strike strong sub sup time tt u var wbr"
 )
 _WANTED: Final = (
-    _INLINE | _UNSEEN | _BODY | {_A, _AREA, _BASE, _LINK, _META, _TITLE, _HTML, _FRAME, _IFRAME, _COMMENT}
+    _INLINE
+    | _UNSEEN
+    | _BODY
+    | {_A, _AREA, _BASE, _LINK, _META, _TITLE, _HTML, _FRAME, _IFRAME, _COMMENT, _NOSCRIPT}
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
-    """Links of a page as parallel lists; iterating yields (url, anchor, rel, via)."""
-
-    url: Sequence[str]  # canonical
-    anchor: Sequence[str | None]  # text, at most ANCHOR_CHARS; of an area its alt; None when empty
-    rel: Sequence[str | None]  # tokens, lower case; None when there are none
-    via: Sequence[str]  # a, area, link, frame, iframe or refresh
-    cut: int = 0  # further distinct links that were left out because the page has too many
-
-    def __iter__(self) -> Iterator[tuple[str, str | None, str | None, str]]:
-        return zip(self.url, self.anchor, self.rel, self.via, strict=True)
-
-    def __len__(self) -> int:
-        return len(self.url)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """What a page says."""
-
-    charset: str  # WHATWG name of the encoding it was read in
-    title: str
-    description: str | None
-    language: str | None  # BCP 47, as the markup says
-    text: str  # visible text, one space between words
-    base: str  # what its links are relative to
-    links: Links
-    canonical: str | None  # rel=canonical of the head, absolute; a hint only
-    robots: tuple[str, ...]  # directives of its robots meta tags, those for our agent included
-    refresh: tuple[float, str] | None  # seconds and absolute target of a meta refresh; a reload is none
-
-
 def read(
-    body: bytes, content_type: str | None, page_url: str, *, agent: str = "", limit: int = 5_000
+    body: bytes,
+    content_type: str | None,
+    page_url: str,
+    *,
+    agent: str = "",
+    limit: int = 5_000,
+    content_language: Sequence[str] = (),
 ) -> Page:
-    """Read a page. `page_url` is canonical; `agent` names whose meta tag is obeyed beside `robots`.
+    """Read a page. Never raises; whether it was read is told by `error`.
 
-    Raises MemoryError, and nothing else.
+    `page_url` is canonical; `agent` names whose meta tag is obeyed beside `robots`; of more than `limit`
+    links the first are kept; `content_language` are the header's lines.
     """
-    encoding, source = charset.to_utf8(body, content_type)
     try:
-        tree = LexborHTMLParser(source, options=LexborDocumentOptions.WO_EVENTS)
-    except SelectolaxError as error:  # no markup is refused: the tree found no memory
-        raise MemoryError(str(error)) from error
+        return _read(body, content_type, page_url, agent, limit, content_language)
+    except (MemoryError, SelectolaxError):  # no markup is refused: the tree found no memory
+        return unread(page_url)
+
+
+def _read(
+    body: bytes,
+    content_type: str | None,
+    page_url: str,
+    agent: str,
+    limit: int,
+    content_language: Sequence[str],
+) -> Page:
+    encoding, source = charset.to_utf8(body, content_type)
+    tree = LexborHTMLParser(source, options=LexborDocumentOptions.WO_EVENTS)
     parts = _sort(tree)
+    scripts = _scripts(parts.scripts)
+    signs = _signs(tree, parts)
     for node in parts.unseen:
         # Unlinked, not freed: nodes below it are still held by other lists.
         node.decompose(recursive=False)
@@ -118,50 +109,77 @@ def read(
         for node in tree.css("[hidden]"):
             node.decompose(recursive=False)
     base = _base(parts.bases, page_url)
-    refreshes = _metas(parts.metas, "http-equiv", {"refresh"})
-    target = _refresh([(node, content) for node, content in refreshes if not _inside(node, _NOSCRIPT)])
-    links = _Collector(base, encoding, limit)
+    spelt = "utf-8" if encoding in {"utf-16le", "utf-16be", "replacement"} else encoding
+    target = _refresh(parts.metas)
+    links = pagelinks.Collector(base, spelt, limit)
     _dissolve(tree, parts.inline)
     if target is not None and target[1]:
         links.add(target[1], None, None, "refresh")
-    links.elements(parts.linking)
-    links.anchors(parts.anchors)
+    links.elements([node.attributes for node in parts.links])
+    links.areas([node.attributes for node in parts.areas])
+    links.frames([node.attributes for node in parts.frames], "frame")
+    links.frames([node.attributes for node in parts.iframes], "iframe")
+    links.extend(_anchors(parts.anchors))
     _dissolve(tree, parts.anchors)
-    text = tree.body.text(separator=" ") if tree.body is not None else ""  # a frameset has no body
-    names = {"robots", agent.lower()} if agent else {"robots"}
-    robots = [
-        word for _, content in _metas(parts.metas, "name", names) for word in markup.directives(content)
-    ]
+    text = _squeeze(tree.body.text(separator=" ")) if tree.body is not None else ""  # a frameset has no body
     described = _metas(parts.metas, "name", {"description"})
+    spoken, told_by = _language(parts, content_language, text)
     return Page(
         charset=encoding,
         title=_title(parts.titles),
         description=_squeeze(described[0][1])[:_DESCRIPTION_CHARS] or None if described else None,
-        language=_language(parts),
-        text=_squeeze(text),
+        language=spoken,
+        language_source=told_by,
+        text=text,
         base=base,
         links=links.done(),
         canonical=_canonical(parts.head_links, base, encoding),
-        robots=tuple(dict.fromkeys(robots)),
+        robots=_robots(parts.metas, agent),
         refresh=_resolved(target, base, encoding),
+        scripts=len(parts.scripts),
+        script_chars=scripts,
+        signs=signs,
     )
 
 
 class _Parts:
     """Elements of a page by what they are good for, in the order of the page."""
 
-    __slots__ = ("anchors", "bases", "head_links", "html", "inline", "linking", "metas", "titles", "unseen")
+    __slots__ = (
+        *("anchors", "areas", "bases", "frames", "head_links", "html", "iframes", "inline", "links"),
+        *("metas", "noscripts", "scripts", "titles", "unseen"),
+    )
 
     def __init__(self) -> None:
         self.anchors: list[LexborNode] = []
+        self.areas: list[LexborNode] = []
         self.bases: list[LexborNode] = []
+        self.frames: list[LexborNode] = []
         self.head_links: list[LexborNode] = []
         self.html: list[LexborNode] = []
+        self.iframes: list[LexborNode] = []
         self.inline: list[LexborNode] = []
-        self.linking: list[tuple[int, LexborNode]] = []
+        self.links: list[LexborNode] = []
         self.metas: list[LexborNode] = []
+        self.noscripts: list[LexborNode] = []
+        self.scripts: list[LexborNode] = []
         self.titles: list[LexborNode] = []
         self.unseen: list[LexborNode] = []
+
+    def by_tag(self) -> dict[int, list[LexborNode]]:
+        """Where elements go of which a page has few, and which need no further look."""
+        return {
+            _AREA: self.areas,
+            _FRAME: self.frames,
+            _IFRAME: self.iframes,
+            _LINK: self.links,
+            _META: self.metas,
+            _BASE: self.bases,
+            _TITLE: self.titles,
+            _HTML: self.html,
+            _SCRIPT: self.scripts,
+            _NOSCRIPT: self.noscripts,
+        }
 
 
 def _sort(tree: LexborHTMLParser) -> _Parts:
@@ -170,6 +188,7 @@ def _sort(tree: LexborHTMLParser) -> _Parts:
     root = tree.root
     if root is None:
         return parts
+    rare = parts.by_tag()
     in_head = True
     for node in root.traverse():
         tag = node.tag_id
@@ -182,28 +201,38 @@ def _sort(tree: LexborHTMLParser) -> _Parts:
         elif tag in _BODY:
             in_head = False
         else:
-            _sort_rare(parts, tag, node, in_head=in_head)
+            if tag == _COMMENT or tag in _UNSEEN:  # a comment would part the word it stands in
+                parts.unseen.append(node)
+            if (found := rare.get(tag)) is not None:
+                found.append(node)
+            if in_head and tag == _LINK:  # in the body anybody who may comment could set a canonical
+                parts.head_links.append(node)
     return parts
 
 
-def _sort_rare(parts: _Parts, tag: int, node: LexborNode, *, in_head: bool) -> None:
-    """Elements of which a page has few."""
-    if tag == _COMMENT or tag in _UNSEEN:  # a comment would part the word it stands in
-        parts.unseen.append(node)
-    if tag in {_AREA, _FRAME, _IFRAME}:
-        parts.linking.append((tag, node))
-    elif tag == _LINK:
-        parts.linking.append((tag, node))
-        if in_head:  # in the body anybody who may comment could set a canonical
-            parts.head_links.append(node)
-    elif tag == _META:
-        parts.metas.append(node)
-    elif tag == _BASE:
-        parts.bases.append(node)
-    elif tag == _TITLE:
-        parts.titles.append(node)
-    elif tag == _HTML:
-        parts.html.append(node)
+def _scripts(nodes: list[LexborNode]) -> int:
+    """Characters in scripts."""
+    return sum([len(node.text(deep=False)) for node in nodes])
+
+
+def _signs(tree: LexborHTMLParser, parts: _Parts) -> tuple[str, ...]:
+    """Signs that scripts make the page: outermost elements, scripts, and what it says without them."""
+    found: set[str] = set()
+    outermost = parts.html[:1]
+    if tree.body is not None:
+        outermost.append(tree.body)
+        for at, node in enumerate(tree.body.iter()):
+            if at >= _SIGNS:
+                break
+            outermost.append(node)
+    for node in outermost:
+        found.update(scripted.of_element(node.tag or "", node.attributes))
+    for node in parts.scripts:
+        if attributes := node.attributes:
+            found.add(scripted.of_script(attributes) or "")
+    if any(scripted.asks_for_scripts(node.text()) for node in parts.noscripts[:_SIGNS]):
+        found.add(scripted.NOSCRIPT)
+    return tuple(sorted(found - {""}))
 
 
 def _may_hide(source: bytes) -> bool:
@@ -225,95 +254,26 @@ def _dissolve(tree: LexborHTMLParser, nodes: list[LexborNode]) -> None:
         tree.root.merge_text_nodes()
 
 
-class _Collector:
-    """Gathers links; resolves each distinct reference once, when all are known."""
-
-    def __init__(self, base: str, encoding: str, limit: int) -> None:
-        self._base = base
-        self._encoding = "utf-8" if encoding in {"utf-16le", "utf-16be", "replacement"} else encoding
-        self._limit = limit
-        self._rows: dict[tuple[str, str | None, str | None, str], None] = {}
-        self._cut: set[tuple[str, str | None, str | None, str]] = set()
-
-    def anchors(self, nodes: list[LexborNode]) -> None:
-        """Add the links of `a` elements: nearly all links there are, hence this one tight loop."""
-        rows, limit = self._rows, self._limit
-        for node in nodes:
-            attributes = node.attributes
-            href = attributes.get("href")
-            if href is None and "href" not in attributes:
-                continue
-            text = " ".join(node.text(separator=" ").split())[:ANCHOR_CHARS] or _picture(node)
-            rel = attributes.get("rel")
-            row = (href.partition("#")[0] if href else "", text, markup.rel_tokens(rel) if rel else None, "a")
-            if len(rows) < limit:
-                rows[row] = None
-            elif row not in rows:
-                self._cut.add(row)
-
-    def elements(self, nodes: list[tuple[int, LexborNode]]) -> None:
-        """Add what the other elements link to."""
-        for tag, node in nodes:
-            attributes = node.attributes
-            if tag == _AREA:
-                if "href" in attributes:
-                    label = _squeeze(attributes.get("alt") or "")[:ANCHOR_CHARS] or None
-                    rel = markup.rel_tokens(attributes.get("rel") or "")
-                    self.add(attributes["href"] or "", label, rel, "area")
-            elif tag == _LINK:
-                self._link(attributes)
-            elif source := (attributes.get("src") or "").strip():
-                self.add(source, None, None, "frame" if tag == _FRAME else "iframe")
-
-    def _link(self, attributes: dict[str, str | None]) -> None:
-        """A link element counts when it leads to a page: next, prev, and alternates that are HTML."""
-        rel = markup.rel_tokens(attributes.get("rel") or "")
-        href = (attributes.get("href") or "").strip()
-        if rel is None or not href:
-            return
-        tokens = frozenset(rel.split())
-        essence = markup.media_type(attributes.get("type"))
-        page_like = tokens & {"next", "prev", "previous"} or (
-            "alternate" in tokens
-            and "stylesheet" not in tokens
-            and essence in {"", "text/html", "application/xhtml+xml"}
+def _anchors(nodes: list[LexborNode]) -> list[pagelinks.Row]:
+    """The links of `a` elements: nearly all links there are, hence this one tight loop."""
+    rows: list[pagelinks.Row] = []
+    for node in nodes:
+        attributes = node.attributes
+        href = attributes.get("href")
+        if href is None and "href" not in attributes:
+            continue
+        text = " ".join(node.text(separator=" ").split())[:ANCHOR_CHARS] or _picture(node)
+        rel = attributes.get("rel")
+        rows.append(
+            (href.partition("#")[0] if href else "", text, markup.rel_tokens(rel) if rel else None, "a")
         )
-        if page_like:
-            self.add(href, None, rel, "link")
-
-    def add(self, href: str, anchor: str | None, rel: str | None, via: str) -> None:
-        """One reference as written. Its fragment goes first: what differs only there is one reference."""
-        row = (href.partition("#")[0], anchor, rel, via)
-        if row in self._rows:
-            return
-        if len(self._rows) < self._limit:
-            self._rows[row] = None
-        else:
-            self._cut.add(row)
-
-    def done(self) -> Links:
-        """All links, resolved; those that lead to nothing we fetch are left out."""
-        references = list(dict.fromkeys(row[0] for row in self._rows))
-        resolved = dict(
-            zip(references, url.canonical_many(references, self._base, self._encoding), strict=True)
-        )
-        rows = dict.fromkeys(
-            (target, anchor, rel, via)
-            for href, anchor, rel, via in self._rows
-            if (target := resolved[href]) is not None
-        )
-        urls, anchors, rels, vias = (
-            (list(column) for column in zip(*rows, strict=True)) if rows else ([],) * 4
-        )
-        return Links(url=urls, anchor=anchors, rel=rels, via=vias, cut=len(self._cut))
+    return rows
 
 
 def _picture(node: LexborNode) -> str | None:
     """What the first described picture of a link without text says."""
     picture = node.css_first("img[alt]") if node.first_child is not None else None
-    return (
-        _squeeze(picture.attributes.get("alt") or "")[:ANCHOR_CHARS] or None if picture is not None else None
-    )
+    return pagelinks.label(picture.attributes.get("alt")) if picture is not None else None
 
 
 def _squeeze(text: str) -> str:
@@ -344,13 +304,24 @@ def _metas(nodes: list[LexborNode], key: str, values: set[str]) -> list[tuple[Le
     return found
 
 
-def _refresh(candidates: list[tuple[LexborNode, str]]) -> tuple[float, str] | None:
-    """The first that is one counts, as in a browser."""
-    return next((found for _, content in candidates if (found := markup.refresh(content))), None)
+def _robots(metas: list[LexborNode], agent: str) -> tuple[str, ...]:
+    """Directives for everybody and for our agent, each once."""
+    names = {"robots", agent.lower()} if agent else {"robots"}
+    said = [word for _, content in _metas(metas, "name", names) for word in directives.of_meta(content)]
+    return tuple(dict.fromkeys(said))
+
+
+def _refresh(metas: list[LexborNode]) -> tuple[float, str] | None:
+    """The first that is one counts, as in a browser, which runs scripts and so sees no noscript."""
+    for node, content in _metas(metas, "http-equiv", {"refresh"}):
+        found = markup.refresh(content)
+        if found is not None and not _inside(node, _NOSCRIPT):
+            return found
+    return None
 
 
 def _resolved(target: tuple[float, str] | None, base: str, encoding: str) -> tuple[float, str] | None:
-    """A refresh with its target absolute; None where that is nothing we fetch or the page itself."""
+    """A refresh with its target absolute; None where that is nothing we fetch, or only a reload."""
     if target is None or not target[1]:
         return None
     found = url.canonical_many([target[1]], base, encoding)[0]
@@ -377,14 +348,19 @@ def _title(nodes: list[LexborNode]) -> str:
     return ""
 
 
-def _language(parts: _Parts) -> str | None:
-    """The lang of html, else the pragma that servers set in its stead."""
+def _language(parts: _Parts, content_language: Sequence[str], text: str) -> tuple[str | None, str | None]:
+    """The language and who told it: lang of html, the pragma in its stead, the header, else the text."""
     for node in parts.html:
         attributes = node.attributes
         if found := markup.language_tag(attributes.get("lang") or attributes.get("xml:lang") or ""):
-            return found
+            return found, "markup"
     declared = _metas(parts.metas, "http-equiv", {"content-language"})
-    return markup.language_tag(declared[0][1]) if declared else None
+    if declared and (found := markup.language_tag(declared[0][1])):
+        return found, "markup"
+    if found := language.of_header(content_language):
+        return found, "header"
+    found = language.detect(text)
+    return found, "detected" if found else None
 
 
 def _inside(node: LexborNode, tag: int) -> bool:

@@ -1,41 +1,23 @@
-"""Grammars of the values that markup and headers carry: refresh, robots directives, rel tokens, Link headers.
+"""Grammars of small values that markup and headers carry: refresh, rel tokens, media types, header lines.
 
 What always holds: strings in, small values out; nothing raises on any text, and every pattern runs in linear
 time. This module knows no tree and resolves no URL.
 
-Sources: WHATWG HTML 4.2.5.3 (shared declarative refresh steps), RFC 8288 (Link), RFC 6596 (canonical),
-Google's documentation of the robots meta tag and X-Robots-Tag.
+Sources: WHATWG HTML 4.2.5.3 (shared declarative refresh steps), 4.6.7 (link types), WHATWG MIME Sniffing 7.1.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
-__all__ = [
-    "directives",
-    "headers",
-    "is_html",
-    "language_tag",
-    "link_header",
-    "media_type",
-    "refresh",
-    "rel_tokens",
-    "x_robots_tag",
-]
+__all__ = ["headers", "is_html", "language_tag", "leads_to_a_page", "media_type", "refresh", "rel_tokens"]
 
-_REFRESH: Final = re.compile(r"[\t\n\f\r ]*(?:(\d+)(\.\d+)?|(?=\.))[\d.]*(.*)", re.DOTALL)
+_REFRESH: Final = re.compile(r"[\t\n\f\r ]*(?:([0-9]+)(\.[0-9]+)?|(?=\.))[0-9.]*(.*)", re.DOTALL)
 _URL_WORD: Final = re.compile(r"url[\t\n\f\r ]*=[\t\n\f\r ]*", re.IGNORECASE)
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8})*")
 _SPACE: Final = "\t\n\f\r "
-#: directives that have a value of their own after a colon; before any other colon stands an agent
-_VALUED: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
-_LINK_TARGET: Final = re.compile(r"[\s,]*<([^>]*)>")
-_LINK_PARAMETER: Final = re.compile(
-    r"\s*;\s*([^\s=;,\"]*)(?:\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*)))?"
-)
 _HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 #: first tags by which MIME Sniffing 7.1 knows HTML
 _HTML_START: Final = re.compile(
@@ -64,29 +46,6 @@ def refresh(content: str) -> tuple[float, str] | None:
     return seconds, rest.strip(_SPACE)
 
 
-def directives(content: str) -> list[str]:
-    """Directives of a robots meta tag, lower case, in the order written; `none` stays `none`."""
-    return [word for part in content.split(",") if (word := " ".join(part.lower().split()))]
-
-
-def x_robots_tag(lines: Iterable[str], agent: str) -> list[str]:
-    """Directives of X-Robots-Tag lines that concern this agent: those for all and those after its name.
-
-    Each line has its own agent: joining lines first would give one agent's rule to another.
-    """
-    found: list[str] = []
-    for line in lines:
-        concerned = True
-        for part in line.split(","):
-            word = " ".join(part.lower().split())
-            head, colon, tail = word.partition(":")
-            if colon and head.strip() not in _VALUED:
-                concerned, word = head.strip() == agent.lower(), tail.strip()
-            if concerned and word:
-                found.append(word)
-    return found
-
-
 @lru_cache(maxsize=4096)
 def rel_tokens(rel: str) -> str | None:
     """Tokens of a rel attribute: lower case, one space between two; None when there are none."""
@@ -99,17 +58,12 @@ def language_tag(text: str) -> str | None:
     return text.replace("_", "-") if len(text) <= 35 and _LANGUAGE.fullmatch(text) else None
 
 
-def link_header(lines: Iterable[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    """Target (not resolved) and rel tokens of each link in Link lines; the first rel of a link counts."""
-    for line in lines:
-        at = 0
-        while target := _LINK_TARGET.match(line, at):
-            at, rel = target.end(), None
-            while (parameter := _LINK_PARAMETER.match(line, at)) and parameter.end() > at:
-                at = parameter.end()
-                if rel is None and parameter[1].lower() == "rel":
-                    rel = parameter[2] if parameter[2] is not None else parameter[3] or ""
-            yield target[1].strip(), frozenset((rel or "").lower().split())
+def leads_to_a_page(rel: str, media: str | None) -> bool:
+    """Whether a link of these rel tokens and this type leads to a page: next, prev, alternates in HTML."""
+    tokens = frozenset(rel.split())
+    if tokens & {"next", "prev", "previous"}:
+        return True
+    return "alternate" in tokens and "stylesheet" not in tokens and media_type(media) in {"", *_HTML_TYPES}
 
 
 def headers(lines: str | None) -> dict[str, list[str]]:

@@ -1,8 +1,4 @@
-"""Encodings: the standard's order of evidence, its labels, and where Python's codecs differ."""
-
-import base64
-import json
-from pathlib import Path
+"""Encodings: the order of evidence and the labels of the standard; outside cases: tests/conformance."""
 
 import pytest
 import webencodings
@@ -10,53 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawl import charset
-
-#: rows of the outside cases that this crawler answers otherwise, and why
-EXCEPTIONS = {
-    "cs-h5-chardet-big5": "nothing is declared, and there is no statistical detector here",
-    "cs-sc-filename": "as above; the fallback happens to be the answer",
-    "cs-w3-loose-meta": "`< meta` is no tag in HTML",
-}
-
-
-def canonical_name(name: str | None) -> str | None:
-    """One spelling per encoding: gbk is decoded as gb18030, and utf-16-le is a spelling of Python's."""
-    if name is None or name == "replacement":
-        return name
-    found = webencodings.lookup({"utf-16-le": "utf-16le", "utf-16-be": "utf-16be"}.get(name, name))
-    return {"gbk": "gb18030"}.get(found.name, found.name)
-
-
-def rows(folder: Path, name: str) -> list[dict]:
-    return [json.loads(line) for line in (folder / "html" / name).read_text(encoding="utf-8").splitlines()]
-
-
-def test_bodies_of_the_outside_cases_are_read_in_the_expected_encoding(cases: Path) -> None:
-    wrong = []
-    for row in rows(cases, "charset.jsonl"):
-        if row["id"] in EXCEPTIONS:
-            continue
-        body = base64.b64decode(row["body_b64"])
-        name, markup = charset.to_utf8(body, row["content_type"])
-        wanted = {canonical_name(n) for n in [row["expected_encoding"], *row.get("either", [])]}
-        if row.get("fallback") == row["expected_encoding"] and "no declaration" in row.get("note", ""):
-            wanted.add("utf-8")  # pure ASCII or UTF-8 that declares nothing
-        if row["expected_encoding"] and not row.get("any_encoding") and canonical_name(name) not in wanted:
-            wrong.append((row["id"], name, wanted))
-        text = markup.decode()
-        texts = {row["expected_text"], *row.get("either_text", [])} if "expected_text" in row else {text}
-        if text not in texts or row.get("must_contain", "") not in text:
-            wrong.append((row["id"], text, texts))
-    assert wrong == []
-
-
-def test_content_type_headers_of_the_outside_cases_name_the_expected_charset(cases: Path) -> None:
-    wrong = [
-        (row["header"], charset.from_content_type(row["header"]))
-        for row in rows(cases, "content_type.jsonl")
-        if charset.from_content_type(row["header"]) != canonical_name(row["charset"])
-    ]
-    assert wrong == []
 
 
 @pytest.mark.parametrize(
@@ -97,6 +46,35 @@ def test_markup_in_a_replacement_encoding_is_not_read() -> None:
         "replacement",
         "\ufffd".encode(),
     )
+
+
+def test_what_declares_nothing_is_read_as_it_looks() -> None:
+    russian = "<p>Начальник порта записывал каждое судно, уходившее до рассвета"
+    japanese = "<p>港の責任者は夜明け前に出て行く船をすべて書き留めていた"
+    for text, name in (
+        (russian, "windows-1251"),
+        (russian, "koi8-u"),
+        (japanese, "shift_jis"),
+        (japanese, "euc-jp"),
+        (japanese, "iso-2022-jp"),
+    ):
+        assert charset.to_utf8(text.encode(name), None) == (name, text.encode())
+
+
+def test_a_stray_octet_makes_no_other_encoding_of_utf_8() -> None:
+    assert charset.to_utf8("éèü".encode() * 20 + b"\xe9x", None) == (
+        "utf-8",
+        ("éèü" * 20 + "\ufffdx").encode(),
+    )
+
+
+def test_signs_of_punctuation_tell_nothing() -> None:
+    assert charset.sniff(b"<p>\xa3100 and \xbd cup \xab", None)[0] == "windows-1252"
+
+
+def test_errors_of_a_long_body_cost_no_copy_each() -> None:
+    body = b"\x80\xff" * 500_000
+    assert len(charset.to_utf8(body, "text/html; charset=gbk")[1]) == 3_000_000
 
 
 def test_valid_utf_8_is_handed_back_without_a_copy() -> None:

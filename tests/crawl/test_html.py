@@ -1,4 +1,4 @@
-"""Pages: links, text and what a head says; against the outside cases and by hand."""
+"""Pages: links, text and what a head says (outside cases: tests/conformance/test_html.py)."""
 
 import json
 from pathlib import Path
@@ -11,94 +11,9 @@ from crawl import html, url
 
 PAGE = "http://www.example.com/dir/page.html"
 
-#: outside rows where this crawler's links differ, and why
-EXCEPTIONS = {
-    "pg-w3-refresh-22": "a tag that the end of the file cuts is none (HTML 13.2.5, EOF in tag)",
-    "pg-w3-refresh-35": "`.1` is 0 for the standard, whose steps end the number at the point",
-    "pg-nu-5": "pictures are no pages",
-    "pg-nu-7": "rel=nofollow is stored with the link; whether it is followed is the operator's decision",
-    "pg-nu-9": "forms are not submitted",
-    "pg-nu-13": "pictures are no pages",
-    "pg-nu-14": "a video's source is no page",
-}
-
 
 def read(markup: str, **options: object) -> html.Page:
     return html.read(markup.encode(), "text/html; charset=utf-8", PAGE, **options)  # type: ignore[arg-type]
-
-
-def rows(folder: Path) -> list[dict]:
-    text = (folder / "html" / "pages.jsonl").read_text(encoding="utf-8")
-    return [row for line in text.splitlines() if (row := json.loads(line))["id"] not in EXCEPTIONS]
-
-
-def page_of(folder: Path, row: dict) -> html.Page:
-    body = (folder / "html" / row["file"]).read_bytes()
-    return html.read(body, row["content_type"], row["url"], agent=row["expected"].get("agent", ""))
-
-
-def bare(target: str) -> str:
-    return url.canonical(target) if len(target) < url.MAX_CHARS else target
-
-
-def test_links_of_the_outside_pages_are_found(cases: Path) -> None:
-    wrong = []
-    for row in rows(cases):
-        expected, page = row["expected"], page_of(cases, row)
-        found = {link for link, _, _, via in page.links if via != "refresh"}
-        if expected.get("links") is not None and not expected.get("lenient"):
-            wanted = {bare(link) for link in expected["links"]}
-            optional = {bare(link) for link in expected.get("optional", [])}
-            if not wanted <= found or not found <= wanted | optional:
-                wrong.append((row["id"], sorted(found ^ wanted)))
-        if "links_count" in expected and len(page.links) != expected["links_count"]:
-            wrong.append((row["id"], len(page.links)))
-        unfollowed = {link for link, _, rel, _ in page.links if rel and "nofollow" in rel.split()}
-        if "nofollow" in expected and unfollowed != {bare(link) for link in expected["nofollow"]}:
-            wrong.append((row["id"], unfollowed))
-        for link, text in (expected.get("texts") or {}).items():
-            if text not in [anchor for target, anchor, *_ in page.links if target == bare(link)]:
-                wrong.append((row["id"], link, text))
-    assert wrong == []
-
-
-def test_heads_of_the_outside_pages_are_understood(cases: Path) -> None:
-    wrong = []
-    for row in rows(cases):
-        expected, page = row["expected"], page_of(cases, row)
-        bases = [expected.get("base", page.base), expected.get("either_base")]
-        if page.base not in bases:
-            wrong.append((row["id"], page.base))
-        if "canonical" in expected and page.canonical not in [
-            expected["canonical"],
-            *expected.get("either", []),
-        ]:
-            wrong.append((row["id"], page.canonical))
-        if "title" in expected and page.title != expected["title"]:
-            wrong.append((row["id"], page.title))
-        if "robots" in expected:
-            got = {word: word in page.robots or "none" in page.robots for word in ("noindex", "nofollow")}
-            if got != expected["robots"]:
-                wrong.append((row["id"], page.robots))
-        if "refresh" in expected:
-            wanted = expected["refresh"]
-            if page.refresh != (wanted and (wanted["delay"], wanted["url"])):
-                wrong.append((row["id"], page.refresh))
-    assert wrong == []
-
-
-def test_words_of_the_outside_pages_are_visible(cases: Path) -> None:
-    wrong = []
-    for row in rows(cases):
-        if "text" in row["expected"]:
-            page = page_of(cases, row)
-            # their text begins with the title, and parts some words at inline elements
-            wanted = row["expected"]["text"].removeprefix(page.title).replace(" ", "")
-            if page.text.replace(" ", "").removesuffix("\ufffd") != wanted and not row["expected"].get(
-                "lenient"
-            ):
-                wrong.append((row["id"], page.text))
-    assert wrong == []
 
 
 def test_blocks_part_words_and_inline_elements_do_not() -> None:
@@ -185,6 +100,34 @@ def test_the_head_says_language_description_and_directives() -> None:
     assert (page.language, page.description) == ("pt-BR", "a b")
     assert page.robots == ("noindex", "follow", "nofollow")
     assert read("<meta http-equiv=content-language content=fr>").language == "fr"
+
+
+def test_language_is_the_markups_else_the_headers_else_what_the_text_looks_like() -> None:
+    german = "<p>Der Hafenmeister schrieb jedes Schiff auf, das vor Sonnenaufgang auslief."
+    header = {"content_language": ["fr"]}
+    for markup, options, found in (
+        ("<html lang=en>" + german, header, ("en", "markup")),
+        ("<meta http-equiv=content-language content=es>" + german, header, ("es", "markup")),
+        ("<html lang='{{lang}}'>" + german, header, ("fr", "header")),
+        (german, {"content_language": ["de, en"]}, ("de", "detected")),
+        ("<p>42", {}, (None, None)),
+    ):
+        page = read(markup, **options)
+        assert (page.language, page.language_source) == found
+
+
+def test_a_page_for_which_there_is_no_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing_left(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(html, "_sort", nothing_left)
+    assert read("<p>x").error == "memory"
+
+
+@pytest.mark.parametrize("address", ["", "no url", "http://[", "http://a.test/" + "x" * 9_000, "\ud800"])
+def test_an_address_that_is_none_costs_relative_links_only(address: str) -> None:
+    page = html.read(b"<base href=b><a href=x></a><a href=http://b.test/></a>", None, address)
+    assert "http://b.test/" in page.links.url
 
 
 def test_the_title_of_a_drawing_is_not_the_pages() -> None:

@@ -1,0 +1,114 @@
+"""The links of a page: gathered as they are written, resolved once, when all are known.
+
+What always holds: links come absolute, canonical, without fragment, each distinct one once, in the order they
+were given; no more than the limit are kept, and how many were left out is counted. It knows no tree
+(crawl.html) and judges no link (crawl.scope).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from crawl import markup, url
+
+__all__ = ["ANCHOR_CHARS", "NONE", "Collector", "Links", "Row", "label"]
+
+#: an anchor text is a label, not a document
+ANCHOR_CHARS: Final = 200
+
+#: reference as written without its fragment, anchor, rel, via
+Row: TypeAlias = "tuple[str, str | None, str | None, str]"
+Attributes: TypeAlias = "Mapping[str, str | None]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Links of a page as parallel lists; iterating yields (url, anchor, rel, via)."""
+
+    url: Sequence[str]  # canonical
+    anchor: Sequence[str | None]  # text, at most ANCHOR_CHARS; of an area its alt; None when empty
+    rel: Sequence[str | None]  # tokens, lower case; None when there are none
+    via: Sequence[str]  # a, area, link, frame, iframe or refresh
+    cut: int = 0  # further distinct links that were left out because the page has too many
+
+    def __iter__(self) -> Iterator[tuple[str, str | None, str | None, str]]:
+        return zip(self.url, self.anchor, self.rel, self.via, strict=True)
+
+    def __len__(self) -> int:
+        return len(self.url)
+
+
+NONE: Final = Links(url=(), anchor=(), rel=(), via=())
+
+
+def label(text: str | None) -> str | None:
+    """A text as an anchor: one space between two words, cut, None when empty."""
+    return " ".join((text or "").split())[:ANCHOR_CHARS] or None
+
+
+class Collector:
+    """Gathers links; resolves each distinct reference once."""
+
+    def __init__(self, base: str, encoding: str, limit: int) -> None:
+        self._base = base
+        self._encoding = encoding
+        self._limit = limit
+        self._rows: dict[Row, None] = {}
+        self._cut: set[Row] = set()
+
+    def add(self, href: str, anchor: str | None, rel: str | None, via: str) -> None:
+        """One reference as written. Its fragment goes first: what differs only there is one reference."""
+        self.extend([(href.partition("#")[0], anchor, rel, via)])
+
+    def extend(self, rows: Sequence[Row]) -> None:
+        """Many of them, without fragments."""
+        kept = self._rows
+        if len(kept) + len(rows) <= self._limit:
+            kept.update(dict.fromkeys(rows))
+            return
+        for row in rows:
+            if len(kept) < self._limit:
+                kept[row] = None
+            elif row not in kept:
+                self._cut.add(row)
+
+    def areas(self, found: Iterable[Attributes]) -> None:
+        """Areas of image maps."""
+        for attributes in found:
+            if "href" in attributes:
+                rel = markup.rel_tokens(attributes.get("rel") or "")
+                self.add(attributes["href"] or "", label(attributes.get("alt")), rel, "area")
+
+    def frames(self, found: Iterable[Attributes], via: str) -> None:
+        """Frames and iframes: what they show is another page."""
+        for attributes in found:
+            if source := (attributes.get("src") or "").strip():
+                self.add(source, None, None, via)
+
+    def elements(self, found: Iterable[Attributes]) -> None:
+        """Elements `link` that lead to a page."""
+        for attributes in found:
+            rel = markup.rel_tokens(attributes.get("rel") or "")
+            href = (attributes.get("href") or "").strip()
+            if rel is not None and href and markup.leads_to_a_page(rel, attributes.get("type")):
+                self.add(href, None, rel, "link")
+
+    def done(self) -> Links:
+        """All links, resolved; those that lead to nothing we fetch are left out."""
+        if not self._rows and not self._cut:
+            return NONE
+        references = list(dict.fromkeys(row[0] for row in self._rows))
+        resolved = dict(
+            zip(references, url.canonical_many(references, self._base, self._encoding), strict=True)
+        )
+        rows = dict.fromkeys(
+            (target, anchor, rel, via)
+            for href, anchor, rel, via in self._rows
+            if (target := resolved[href]) is not None
+        )
+        urls, anchors, rels, vias = (
+            (list(column) for column in zip(*rows, strict=True)) if rows else ([],) * 4
+        )
+        return Links(url=urls, anchor=anchors, rel=rels, via=vias, cut=len(self._cut))
