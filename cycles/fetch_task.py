@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crawl import journal as codec
+from crawl.addresscap import Cap
+from crawl.addressplan import to_caps
 from crawl.dns import Resolver
 from crawl.egress import Guard
 from crawl.errors import FenceLost
@@ -42,7 +44,7 @@ __all__ = ["fetch_group"]
 #: what a request and its parse need of a planned row, and where it stands
 _COLUMNS = [
     *("url_key", "url", "origin", "host", "domain", "depth", "etag", "last_modified", "content_hash"),
-    *("document_key", "parsed_at", "group", "position"),
+    *("document_key", "sniffed_type", "parsed_at", "kind", "group", "position"),
 ]
 
 Announce = Callable[[str, Mapping[str, Any]], None]
@@ -65,6 +67,8 @@ class _Inputs:
     planned: Sequence[Planned]
     hosts: Mapping[str, HostState]
     robots: Mapping[str, RobotsCopy]
+    caps: Mapping[str, Cap]
+    groups: int  # that fetch side by side
 
 
 def fetch_group(context: Context, group: int, deadline_in: float, announce: Announce) -> dict[str, Any]:
@@ -183,10 +187,15 @@ async def _visit(
             progress=lambda seen: announce("progress", {"group": mine.group, **seen}),
             # an earlier attempt may have asked any host just before it died, with or without a record
             resumed=mine.attempt > 1,
+            window=timedelta(seconds=context.window_s),
+            caps=inputs.caps,
+            groups=inputs.groups,
         )
 
 
-def _replay(context: Context, adopted: Sequence[claims.Part]) -> Iterator[tuple[Fetch | Skip, codec.Body | None]]:
+def _replay(
+    context: Context, adopted: Sequence[claims.Part]
+) -> Iterator[tuple[Fetch | Skip, codec.Body | None]]:
     for part in adopted:
         for record, body, _ in codec.decode(context.work.store.read(part.path)[: part.length]):
             yield record, body
@@ -196,17 +205,32 @@ def _inputs(context: Context, group: int) -> _Inputs:
     """The group's fetch list in order, with its hosts and robots copies."""
     work = context.work
     rows = files.read_work(work.store, work.path("planned.parquet"), _COLUMNS)
+    groups = len(pc.unique(rows["group"]))
     rows = rows.filter(pc.field("group") == group).sort_by("position")
     hosts = files.read_work(work.store, work.path("hosts.parquet")).to_pylist()
     robots = files.read_work(work.store, work.path("robots.parquet")).to_pylist()
+    caps = files.read_work(work.store, work.path("caps.parquet")).filter(pc.field("group") == group)
     return _Inputs(
-        planned=[_planned(row) for row in rows.to_pylist()],
+        planned=[_planned(row, context.settings.content.types) for row in rows.to_pylist()],
         hosts={row["host"]: HostState.from_row(row) for row in hosts},
         robots={row["origin"]: RobotsCopy.from_row(row) for row in robots},
+        caps=to_caps(caps),
+        groups=groups,
     )
 
 
-def _planned(row: Mapping[str, Any]) -> Planned:
+def _content(row: Mapping[str, Any], types: Collection[str]) -> dict[str, Any]:
+    """Validators and hash of the content, to ask whether it changed.
+
+    None of them where nothing was read of it and its type is one that is read (by now): "not modified" would
+    leave it unread.
+    """
+    names = ("etag", "last_modified", "content_hash")
+    unread = row["document_key"] is None and row["sniffed_type"] in types
+    return {name: None if unread else row[name] for name in names}
+
+
+def _planned(row: Mapping[str, Any], types: Collection[str]) -> Planned:
     return Planned(
         url_key=row["url_key"],
         url=row["url"],
@@ -214,10 +238,9 @@ def _planned(row: Mapping[str, Any]) -> Planned:
         host=row["host"],
         domain=row["domain"],
         position=row["position"],
+        kind=row["kind"] or "page",
         depth=row["depth"],
-        etag=row["etag"],
-        last_modified=row["last_modified"],
-        content_hash=row["content_hash"],
+        **_content(row, types),
         document_key=row["document_key"],
         parsed=row["parsed_at"] is not None,
     )
@@ -236,9 +259,7 @@ def _known(context: Context) -> Callable[[int], fetch.Known | None]:
         return fetch.Known(
             state=row["state"],
             due=row["next_fetch_at"] <= context.now,
-            etag=row["etag"],
-            last_modified=row["last_modified"],
-            content_hash=row["content_hash"],
+            **_content(row, context.settings.content.types),
             document_key=row["document_key"],
             parsed=row["parsed_at"] is not None,
             depth=row["depth"],

@@ -2,8 +2,8 @@
 
 Left in the work area: `planned.parquet` (the newest `seen` row of every planned URL with its group and
 position, by url_key), `seeds.parquet` (seeds that `seen` does not have, as candidates), `hosts.parquet`
-(clocks of all hosts in the planned domains) and `robots.parquet` (newest copies of their origins). The
-frontier goes to its final place.
+(clocks of all hosts in the planned domains), `robots.parquet` (newest copies of their origins) and
+`caps.parquet` (what each group may do at public addresses). The frontier goes to its final place.
 
 What always holds: everything is read at the versions pinned when the round was opened and at its times, so
 that a plan made again is the same plan; `propose` writes nothing. It decides nothing itself. Seeds of other
@@ -12,7 +12,7 @@ kinds than `page` wait for a reader of sitemaps and feeds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,7 +66,13 @@ def make(context: Context) -> dict[str, Any]:
     entries = [files.write(store, "frontier", frontier, day=context.day)] if len(frontier) else []
     rows = _planned_rows(store, _snapshot(context).files("seen"), proposal)
     files.write_work_parts(store, work.path("planned.parquet"), PLANNED, rows)
-    for name, table in (("seeds", proposal.seeds), ("hosts", proposal.hosts), ("robots", proposal.robots)):
+    left = {
+        "seeds": proposal.seeds,
+        "hosts": proposal.hosts,
+        "robots": proposal.robots,
+        "caps": proposal.plan.caps,
+    }
+    for name, table in left.items():
         files.write_work(store, work.path(f"{name}.parquet"), table)
     return {
         "planned": proposal.plan.predicted.pages,
@@ -98,15 +104,19 @@ def propose(context: Context) -> Proposal:
     store, snapshot = context.work.store, _snapshot(context)
     keyer = safety.keyer(store, context.settings.identity)
     with sql.connect(store, snapshot, context.now) as reader:
-        due = [reader.due(), reader.query("due-again", policy_version=context.policy_version)]
+        again: dict[str, Any] = {"policy_version": context.policy_version}
+        again["types"] = list(context.settings.content.types)
+        due = [reader.due(), reader.query("due-again", **again)]
         paused = reader.query("due-held").select(["host", "count", "score"])
         seeds = _seeds(reader.query("seeds-new"), context)
         fresh = _fresh(seeds, context)
         free, held = _suppressed(fresh, reader.query("suppressed"))
         rows = pa.concat_tables([part.select(list(DUE)).cast(_DUE) for part in (*due, free)])
         joined = Groups(context.settings.politeness.groups)
-        hosts = _hosts(store, snapshot.files("hosts"), rows, joined, keyer, context.round)
-        robots = reader.query("robots", origins=_origins(rows, hosts)).select(ROBOTS.names).cast(ROBOTS)
+        copies = _copies(reader, encode(rows["origin"])[0])
+        others = {domain for led in copies["elsewhere"].to_pylist() for domain in led or ()}
+        hosts = _hosts(store, snapshot.files("hosts"), rows, others, joined, keyer, context.round)
+        robots = _copies(reader, _origins(rows, hosts))
     plan = select(
         rows,
         hosts,
@@ -122,6 +132,11 @@ def propose(context: Context) -> Proposal:
         paused=_added([paused, held]),
     )
     return Proposal(plan=plan, seeds=seeds, fresh=fresh, hosts=hosts, robots=robots)
+
+
+def _copies(reader: sql.Reader, origins: list[str]) -> pa.Table:
+    """The newest robots copies of these origins (ROBOTS)."""
+    return reader.query("robots", origins=origins).select(ROBOTS.names).cast(ROBOTS)
 
 
 def _snapshot(context: Context) -> Snapshot:
@@ -188,16 +203,18 @@ def _hosts(
     store: Store,
     entries: list[FileEntry],
     rows: pa.Table,
+    others: Collection[str],
     joined: Groups,
     keyer: Keyer,
     round_number: int,
 ) -> pa.Table:
     """The newest row of every known host in the domains of these rows, and a new row for each host unknown.
 
-    All hosts of a domain, because a redirect may lead to any of them, and its clock holds then too; and all
-    joined hosts, because theirs is one with that of others.
+    All hosts of a domain, because a redirect may lead to any of them, and its clock holds then too; all of
+    the `others` too, domains in which a robots.txt lies; and all joined hosts, because theirs is one with
+    that of others.
     """
-    domains = texts(encode(rows["domain"])[0])
+    domains = texts(sorted({*encode(rows["domain"])[0], *others}))
     parts = [HOSTS.empty_table()]
     if entries:
         for lo, hi in ranges.cut(store, [("host_key", entry) for entry in entries], _PIECE):

@@ -47,7 +47,8 @@ def run(root: str, options: RunOptions, progress: Progress) -> list[Done]:
     """What `crawl run` does. Raises any CrawlError; whatever it raises, the round at hand can be resumed."""
     done: list[Done] = []
     worked = 0  # rounds since the last upkeep that had something to do
-    open_lake(root)  # a lake that is none, or a mistyped key, is told before workers are started
+    # a lake that is none, a mistyped key or a missing reader is told before workers are started
+    soundness.check_files(open_lake(root).settings, SETTINGS)
     with LazyCluster(options.scheduler, options.workers) as cluster:
         while True:
             began = time.monotonic()

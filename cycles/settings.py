@@ -34,15 +34,24 @@ def shown(root: str, form: str, key: str | None = None) -> str:
 
     All of them, those of a section, or one. Raises SettingsError for a key that is none.
     """
-    wanted = set(config.keys_of(key))
-    rows = [row for row in config.show(settings_text(_store(root)), os.environ) if row[0] in wanted]
+    wanted, text = set(config.keys_of(key)), settings_text(_store(root))
+    rows = [row for row in config.show(text, os.environ) if row[0] in wanted]
     if form == "json":
         return to_json({name: {"value": value, "from": origin} for name, value, origin in rows})
     told = [
         (name, json.dumps(value, ensure_ascii=False), "" if at == "default" else at)
         for name, value, at in rows
     ]
-    return grid(["setting", "value", "from"], told, longest=10_000).rstrip()
+    return grid(["setting", "value", "from"], told, longest=10_000).rstrip() + _missing(text)
+
+
+def _missing(text: str) -> str:
+    """A word on what the settings name and this machine has not."""
+    try:
+        soundness.check_files(config.load(text, os.environ, SETTINGS), SETTINGS)
+    except SettingsError as exc:
+        return f"\n\nno round can run with these on this machine: {exc}"
+    return ""
 
 
 def explained(root: str, key: str | None) -> str:
@@ -70,7 +79,7 @@ def change(root: str, key: str, value: str, now: datetime) -> str:
     store = _store(root)
     before = settings_text(store)
     after = config.set_key(before, key, value)
-    if key == "tls.ca_file":
+    if key == "tls.ca_file" or key.startswith("content."):
         soundness.check_files(config.load(after, {}, store.url(SETTINGS)), store.url(SETTINGS))
     store.write(SETTINGS, after.encode())
     ledger.audit(store, at=now, who=who(), action="config set", subject=key, detail=value)

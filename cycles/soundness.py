@@ -63,6 +63,8 @@ _LEAST: Final[Mapping[str, int | timedelta]] = {
     "storage.row_group": 1,
     "storage.target_bytes": 1,
 }
+#: types whose reader cannot be missing
+_OURS: Final = frozenset({"text/html", "application/xhtml+xml"})
 #: shares: 0 to 1
 _SHARES: Final = ("retry.jitter", "recrawl.jitter", "recrawl.retire_share")
 
@@ -75,13 +77,21 @@ def check(settings: Settings, place: str) -> None:
         _scope(settings),
         _groups(settings),
         _networks(settings),
+        _content(settings),
         _schedules(settings),
     ):
         raise SettingsError(f"{place}: {key}{why}")
 
 
 def check_files(settings: Settings, place: str) -> None:
-    """The files that settings name, where they are about to be used. Raises SettingsError."""
+    """The files and functions that settings name, where they are about to be used. Raises SettingsError."""
+    if not _OURS.issuperset(settings.content.types) or settings.content.readers:
+        from crawl import readers
+
+        try:
+            readers.load(settings.content)
+        except SettingsError as error:
+            raise SettingsError(f"{place}: {error}") from error
     if settings.tls.ca_file and (wrong := trust.fault(settings.tls.ca_file)):
         raise SettingsError(f"{place}: tls.ca_file{wrong}")
 
@@ -222,6 +232,26 @@ def _no_server(text: str) -> str | None:
     if port and not 0 < int(port) < 65_536:
         return f"{port} is no port: write a number from 1 to 65535"
     return None
+
+
+def _content(settings: Settings) -> Faults:
+    """Media types as they are compared, and functions as they are found; whether they are there is
+    `check_files`' matter.
+    """
+    content = settings.content
+    if not content.types:
+        yield "content.types", ": nothing would be read; name at least text/html"
+    for key, kinds in (("content.types", content.types), ("content.readers", tuple(content.readers))):
+        for kind in kinds:
+            if not re.fullmatch(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+", kind):
+                yield (
+                    key,
+                    f": {kind!r} is no media type: write one in lower case, without parameters and"
+                    " wildcards, like application/pdf",
+                )
+    for kind, at in content.readers.items():
+        if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", at):
+            yield "content.readers", f": the reader of {kind} is {at!r}: write module:function"
 
 
 def _schedules(settings: Settings) -> Faults:

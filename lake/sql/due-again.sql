@@ -1,5 +1,6 @@
 -- Which blocked or quarantined URLs may be let through before their time: the rule that stopped them changed, or grew old?
 -- Robots: the newest copy of the origin is another one, or no longer valid. Anything else: the settings ($policy_version).
+-- So are those whose content nobody read, of a type that is read by now ($types).
 WITH copies AS (
     SELECT r.origin, r.version, r.valid_until
     FROM robots AS r
@@ -10,7 +11,11 @@ SELECT
     u.tier, u.score, u.eligible_since, u.next_fetch_at
 FROM urls AS u
 LEFT JOIN copies AS c ON c.origin = u.origin
-WHERE u.state IN ('BLOCKED', 'QUARANTINED') AND NOT u.due AND NOT u.paused
+WHERE NOT u.due AND NOT u.paused
+    AND (
+        u.state IN ('BLOCKED', 'QUARANTINED')
+        OR (u.state = 'FETCHED' AND u.reason = 'unsupported_type' AND list_contains($types, u.sniffed_type))
+    )
     AND CASE
         WHEN u.last_outcome = 'ROBOTS_DENIED'
             THEN c.version IS DISTINCT FROM u.robots_version OR c.valid_until <= getvariable('planning_now')

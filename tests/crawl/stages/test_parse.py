@@ -52,6 +52,8 @@ def test_a_page_becomes_a_document_and_its_links_are_one_deeper() -> None:
         "language": "en",
         "charset": "utf-8",
         "content_type": "text/html; charset=utf-8",
+        "sniffed_type": "text/html",
+        "metadata": None,
         "last_modified": "new",
         "canonical_hint": "http://a.test/c",
         "robots_directives": "noarchive, noindex",
