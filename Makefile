@@ -11,7 +11,7 @@ help:
 	@echo "make test-slow    the slow tests: kills, races, many rounds"
 	@echo "make check        ruff, mypy and the import contracts"
 	@echo "make format       let ruff format the code"
-	@echo "make bench        measure against Scrapy"
+	@echo "make bench        measure: against Scrapy, against a bare loop, memory, an idle round"
 	@echo "make constraints  refresh constraints.txt to today's releases"
 	@echo "make clean        remove environments, caches and build products"
 

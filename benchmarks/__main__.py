@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import idle, memory, pipeline
+from benchmarks import fetch_loop, idle, memory, pipeline
 
-_ALL = ("pipeline", "idle", "memory")
+_ALL = ("pipeline", "fetch_loop", "idle", "memory")
 
 
 def main() -> int:
@@ -23,6 +23,8 @@ def main() -> int:
         print(f"{name}: {'a small trial' if quick else 'this takes minutes'}", flush=True)
         if name == "pipeline":
             reached.append(pipeline.main(copies=1, repetitions=1) if quick else pipeline.main())
+        elif name == "fetch_loop":
+            reached.append(fetch_loop.main(requests=2_000, repetitions=1) if quick else fetch_loop.main())
         elif name == "idle":
             reached.append(idle.main(known=50_000, repetitions=1) if quick else idle.main())
         else:
