@@ -205,6 +205,9 @@ class Asker:
         return scope.allowed(ask.url, ask.host, ask.domain, ask.depth, settings.scope, settings.limits)
 
     def _robots_allow(self, ask: Ask, copy: RobotsCopy) -> bool:
+        if copy.how == "elsewhere":
+            self._ledger.postpone(ask)
+            return False
         verdict = copy.verdict(self._settings.agent.name, ask.url)
         if verdict.allowed:
             return True
@@ -284,7 +287,7 @@ class Asker:
             outcome=outcome,
             reason=reason,
             next_url=target,
-            final_url_key=self._ledger.final_key(ask, target),
+            final_url_key=self._ledger.chains.final_key(ask, target),
             finished_at=self._turns.wall(finished),
             total_ms=(finished - began) * 1e3,
             policy_version=self._policy_version,

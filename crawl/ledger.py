@@ -85,9 +85,7 @@ class Ledger:
                 joined.adopt(state, settings.politeness, public=self._public(state))
         self._asked: set[int] = set()
         self._tried: dict[tuple[str, int], int] = {}  # kind and key: the last attempt that was made
-        self._waiting: dict[
-            int, str
-        ] = {}  # planned URLs whose robots.txt waits for another owner: their host
+        self._waiting: dict[int, str] = {}  # planned, and their robots.txt waits for another owner: the host
         self.chains = Chains(keyer, settings)
         self._plan = {item.url_key: item for item in planned}
         for item in planned:
@@ -138,7 +136,7 @@ class Ledger:
 
     def _of_plan(self, item: Planned, before: Fetch | None = None) -> Ask:
         return Ask(
-            kind="page",
+            kind=item.kind,
             url=item.url,
             url_key=item.url_key,
             origin=item.origin,
@@ -190,7 +188,7 @@ class Ledger:
         if known is not None and not known.due:
             return None
         hop = Ask(
-            kind="page",
+            kind=record.kind,
             url=target,
             url_key=key,
             origin=origin,
@@ -226,11 +224,11 @@ class Ledger:
         stale = record.reason == STALE and record.attempt == 1
         woken: list[HostQueue] = []
         if stale:
-            queue.hops.appendleft(self._second_try(record)) if record.kind == "page" else (
+            queue.hops.appendleft(self._second_try(record)) if record.kind != "robots" else (
                 queue.robots.appendleft(self._second_try(record))
             )
         self._tried[record.kind, record.url_key] = record.attempt
-        if record.kind == "page":
+        if record.kind != "robots":
             self._asked.add(record.url_key)
         elif not stale:
             woken += self._learn_robots(self.watch.answered(record, body))
@@ -239,11 +237,11 @@ class Ledger:
         public = record.address is None or self._guard.public(record.address)
         chance = (record.url_key & 0xFFFF_FFFF) / 2**32  # the low bits of a key are as good as random
         queue.settle(record, self._settings.politeness, public=public, unit=chance, fault=not stale)
-        if record.kind == "page" and not stale:
+        if record.kind != "robots" and not stale:
             self.tries.consider(record, self._second_try(record), queue, chance)
         if record.outcome == Outcome.REDIRECT:
             self.chains.went(record)
-            hop = self._hop(record) if record.kind == "page" else None
+            hop = self._hop(record) if record.kind != "robots" else None
             if hop is not None:
                 target = self.queue(hop.host, hop.domain)
                 target.hops.append(hop)
@@ -251,7 +249,7 @@ class Ledger:
         return woken
 
     def _second_try(self, record: Fetch) -> Ask:
-        item = self._plan.get(record.url_key) if record.kind == "page" else None
+        item = self._plan.get(record.url_key) if record.kind != "robots" else None
         return Ask(
             kind=record.kind,
             url=record.url,

@@ -247,10 +247,8 @@ def _obtained(
         )
     if outcome in _UNAVAILABLE:
         return _without_text(origin, "unavailable", outcome, status, now, now + _lifetime(fresh_s, policy))
-    how, again = (
-        "unreachable",
-        now + max(UNREACHABLE_VALID, min(timedelta(seconds=min(retry_after_s or 0, 1e9)), policy.valid)),
-    )
+    asked_for = min(timedelta(seconds=min(retry_after_s or 0, 1e9)), policy.valid)
+    how, again = "unreachable", now + max(UNREACHABLE_VALID, asked_for)
     if outcome is Outcome.REDIRECT:
         how, again = "elsewhere", now  # nothing failed: the next round asks at once
     good = previous is not None and previous.how in ("fetched", "last_good")

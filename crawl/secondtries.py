@@ -1,9 +1,10 @@
 """Second tries within a round: which failures are worth one, and when each falls due.
 
-What always holds: only connections that failed (`Rule.in_round` of crawl.outcomes) are tried again in the
-round, each no sooner than its rule's delay and no more often than its rule allows, and only of a host that
-gave some answer in this round and whose circuit is closed: a host that says nothing at all is left to the
-next round's canary. A try that never falls due costs nothing: the URL has its outcome and its next date.
+What always holds: only connections that failed (`Rule.in_round` of crawl.outcomes) before a body came are
+tried again in the round, each no sooner than its rule's delay and no more often than its rule allows, and
+only of a host that gave some answer in this round and whose circuit is closed: a host that says nothing at
+all is left to the next round's canary. A try that never falls due costs nothing: the URL has its outcome and
+its next date.
 Time is an argument; it sends nothing. However many tries a round makes, it gives one visit of the URL.
 """
 
@@ -31,7 +32,8 @@ class SecondTries:
     def consider(self, record: Fetch, ask: Ask, queue: HostQueue, unit: float) -> None:
         """`record` ended; `ask` would ask the same once more. `unit` in [0, 1) is chance."""
         rule = TABLE[Outcome(record.outcome)]
-        if not rule.in_round or record.attempt >= limit(rule, self._policy):
+        # a body that came in part is parsed as it is: a second one would count its links twice
+        if record.body_hash is not None or not rule.in_round or record.attempt >= limit(rule, self._policy):
             return
         asked_for = timedelta(milliseconds=record.retry_after_ms or 0)
         at = record.finished_at + delay(rule, record.attempt - 1, self._policy, unit, asked_for)

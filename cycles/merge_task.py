@@ -82,7 +82,7 @@ def prepare(
     loops = _loops(store, visits, snapshot.files("seen"))
     at = context.work.path("loops.parquet") if len(loops) else None
     if at is not None:
-        files.write_work(store, at, pa.table({"url_key": loops}))
+        files.write_work(store, at, pa.table({"url_key": pa.array(loops)}))
     cut = ranges.cut(store, sources, context.settings.storage.merge_rows) if sources else []
     return Job(
         ranges=tuple(cut),

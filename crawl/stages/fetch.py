@@ -81,13 +81,17 @@ async def visit(
     deadline: float,
     progress: Callable[[Progress], None],
     resumed: bool = False,
+    window: timedelta = timedelta(0),
+    caps: Mapping[str, Cap] = MappingProxyType({}),
+    groups: int = 1,
 ) -> Visited:
     """Asks `planned` (each host's in their order) until done or `deadline` (on `clock.monotonic`).
 
     `done`: records of earlier attempts with their bodies, folded in first; with them, or with
     `resumed`, each host is first left alone for one full gap. `held` (host, domain) says who is not to be
     asked any more: what is left of it is carried as `paused`. `now`: planning time, for the age of robots
-    copies. Raises LeaseLost, and whatever `journal` raises.
+    copies, which must last for the round's whole `window`. `caps`: this group's part at the public addresses
+    that the plan knows, of `groups` that fetch side by side. Raises LeaseLost, and whatever `journal` raises.
     """
     ledger = Ledger(
         planned,
@@ -99,6 +103,7 @@ async def visit(
         guard=guard,
         round_=round_,
         now=now,
+        window=window,
     )
     resumed = _replay(ledger, done) or resumed
     lease_s = settings.fetching.lease.total_seconds()
@@ -136,8 +141,18 @@ async def visit(
             )
         )
 
-    turns.turn, turns.lapse, turns.tick = asker.turn, transport.drop_all, tell
+    def try_again() -> None:
+        for queue in ledger.tries.due(turns.wall(turns.monotonic())):
+            turns.enlist(queue)
+
+    def tick() -> None:
+        try_again()
+        tell()
+
+    turns.turn, turns.lapse, turns.tick = asker.turn, transport.drop_all, tick
     transport.settled = asker.settled
+    turns.missed = gates.step_down
+    turns.waits = lambda now: ledger.tries.worth_waiting(turns.wall(now))
     started = turns.wall(turns.monotonic())
     for host, queue in ledger.queues.items():
         if queue.state.addresses_expire_at is not None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crawl import recrawl
+from crawl.addressplan import Spots, parts, spots, waits
 from crawl.capacity import clocks, rows_of
 from crawl.choice import Work, choose
 from crawl.columns import (
@@ -40,7 +41,7 @@ from crawl.columns import (
 from crawl.forecast import PAGE_COST_S, Prediction, chains, predict, work
 from crawl.joined import Groups
 from crawl.outcomes import TABLE, Outcome
-from crawl.packing import pack, units
+from crawl.packing import bundle, pack, units
 from crawl.policy import Settings
 from crawl.schema import FRONTIER
 from crawl.sharing import join
@@ -70,6 +71,7 @@ class Plan:
 
     frontier: pa.Table  # FRONTIER: cuts (group -1), then planned rows by group and position
     chosen: pa.Table  # url_key, group, position of what is planned; sorted by url_key
+    caps: pa.Table  # crawl.addressplan.CAPS: what each group may do at public addresses
     predicted: Prediction
 
 
@@ -98,7 +100,7 @@ def select(
     rows = _again(due.select(list(DUE)).combine_chunks(), robots, now, policy_version)
     names, host = encode(rows["host"])
     facts = rows_of(names, hosts)
-    asks = _asks(rows, host, len(names), robots, now)
+    asks = _asks(rows, host, len(names), robots, now, window_s)
     clock = clocks(
         names,
         facts,
@@ -119,14 +121,18 @@ def select(
         started_at=started_at,
         window_s=window_s,
     )
-    work_of = Work(rows=rows, names=names, host=host, clock=clock, asks=asks)
+    found = spots(names, hosts, settings)
+    clock = found.clocks(clock)
+    work_of = Work(rows=rows, names=names, host=host, clock=clock, asks=asks, window_s=window_s)
     order, picked, why = choose(work_of, settings, groups)
-    placed = _place(work_of, order[picked], joined, groups, settings.fetching.in_flight)
+    led = _led(take(rows, order[picked]), robots)
+    placed = _place(work_of, order[picked], joined, led, found, groups, settings.fetching.in_flight)
     planned = _planned(work_of, placed, round=round, day=day)
     cuts = _cuts(work_of, order, picked, why, round=round, day=day)
     return Plan(
         frontier=pa.concat_tables([cuts, _paused(paused, round=round, day=day), planned]),
         chosen=planned.select(["url_key", "group", "position"]).sort_by("url_key"),
+        caps=parts(found, placed.of_host),
         predicted=predict(
             names,
             clock,
@@ -162,7 +168,8 @@ def _again(rows: pa.Table, robots: pa.Table, now: datetime, policy_version: str)
     early = ints(rows["next_fetch_at"]) > recrawl.micros(now)
     if not early.any():
         return rows
-    origin, valid, version = _copies(rows, robots, now)
+    # as of now, not for the window: what is valid for less than a round would be asked for in each
+    origin, valid, version = _copies(rows, robots, now, 0.0)
     by_robots = equals(rows["last_outcome"], Outcome.ROBOTS_DENIED.value)
     same_copy = flags(pc.equal(rows["robots_version"], version))
     held = early & np.where(by_robots, same_copy, equals(rows["policy_version"], policy_version))
@@ -174,34 +181,64 @@ def _again(rows: pa.Table, robots: pa.Table, now: datetime, policy_version: str)
     return rows.filter(pa.array(~held))
 
 
-def _copies(rows: pa.Table, robots: pa.Table, now: datetime) -> tuple[Ints, Bools, Any]:
-    """Origin of each row as a number; validity of each origin's copy; version of each row's copy."""
+def _copies(rows: pa.Table, robots: pa.Table, now: datetime, window_s: float) -> tuple[Ints, Bools, Any]:
+    """Origin of each row as a number; validity of each origin's copy, as `RobotsCopy.valid` has it; version
+    of each row's copy.
+    """
     origins, origin = encode(rows["origin"])
-    newest = take(robots.select(["version", "valid_until"]), among(texts(origins), robots["origin"]))
-    return origin, ints(newest["valid_until"]) > recrawl.micros(now), take(newest["version"], origin)
+    newest = take(robots.select(["version", "valid_until", "how"]), among(texts(origins), robots["origin"]))
+    good = among(newest["how"], ("fetched", "unavailable")) >= 0
+    until = recrawl.micros(now) + np.where(good, int(window_s * 1e6), 0)
+    return origin, ints(newest["valid_until"]) > until, take(newest["version"], origin)
 
 
-def _asks(rows: pa.Table, host: Ints, hosts: int, robots: pa.Table, now: datetime) -> Ints:
+def _asks(rows: pa.Table, host: Ints, hosts: int, robots: pa.Table, now: datetime, window_s: float) -> Ints:
     """Requests each host spends on robots.txt: one for every origin without a valid copy."""
-    origin, valid, _ = _copies(rows, robots, now)
+    origin, valid, _ = _copies(rows, robots, now, window_s)
     of_host = np.zeros(len(valid), dtype=np.int64)
     of_host[origin] = host
     return np.bincount(of_host[~valid], minlength=hosts).astype(np.int64)
 
 
-def _place(of: Work, planned: Ints, joined: Groups, groups: int, in_flight: int) -> _Placed:
+def _led(planned: pa.Table, robots: pa.Table) -> list[tuple[str, str]]:
+    """Domains planned, with others in which the robots.txt of one of their origins lies."""
+    lengths: Any = pc.list_value_length(robots["elsewhere"])
+    led = take(robots.select(["origin", "elsewhere"]), np.flatnonzero(ints(lengths) > 0))
+    if not len(led):
+        return []
+    rows: Any = led.to_pylist()
+    to: dict[str, list[str]] = {row["origin"]: row["elsewhere"] for row in rows}
+    some = planned.filter(pa.array(among(planned["origin"], list(to)) >= 0)).select(["domain", "origin"])
+    of: Any = some.group_by(["domain", "origin"]).aggregate([])
+    return sorted({(row["domain"], other) for row in of.to_pylist() for other in to[row["origin"]]})
+
+
+def _place(
+    of: Work,
+    planned: Ints,
+    joined: Groups,
+    led: list[tuple[str, str]],
+    found: Spots,
+    groups: int,
+    in_flight: int,
+) -> _Placed:
     """Pack the domains of the planned rows (given by host and preference); order each group by its starts."""
     host = of.host[planned]
     pages = np.bincount(host, minlength=len(of.names)).astype(np.int64)
     busy = np.flatnonzero(pages)
     requests = np.where(pages > 0, pages + of.asks, 0)
     first = planned[np.unique(host, return_index=True)[1]]
-    unit = _units(take(of.rows["domain"], first).to_pylist(), [of.names[i] for i in busy.tolist()], joined)
+    unit = _units(
+        take(of.rows["domain"], first).to_pylist(), [of.names[i] for i in busy.tolist()], joined, led
+    )
+    cost = work(of.clock, requests, in_flight)
+    together = bundle(unit, found.of_host[busy], cost[busy], [cap.in_flight for cap in found.caps], groups)
+    unit = np.unique(together, return_inverse=True)[1][unit]
     count = int(unit.max()) + 1 if len(unit) else 0
     longest = np.zeros(count)
     np.maximum.at(longest, unit, chains(of.clock, requests)[busy])
     load = np.zeros(count)
-    np.add.at(load, unit, work(of.clock, requests, in_flight)[busy])
+    np.add.at(load, unit, cost[busy])
     of_host = np.full(len(of.names), -1, dtype=np.int64)
     of_host[busy] = pack(load, longest, groups)[unit]
 
@@ -219,13 +256,16 @@ def _place(of: Work, planned: Ints, joined: Groups, groups: int, in_flight: int)
     )
 
 
-def _units(domains: list[str], names: list[str], joined: Groups) -> Ints:
+def _units(domains: list[str], names: list[str], joined: Groups, led: list[tuple[str, str]]) -> Ints:
     """The unit of each host: what must have one owner. A redirect may lead to any host of a domain, so the
-    domain goes where a group goes that has, or may have, one of its hosts.
+    domain goes where a group goes that has, or may have, one of its hosts; and with the domain in which its
+    robots.txt lies (`led`).
     """
-    if not joined:
+    if not joined and not led:
         return units(domains, [None] * len(domains))
     near = [(domain, group) for domain in sorted(set(domains)) for group in joined.near(domain)]
+    near += [(domain, f"robots.txt in {other}") for domain, other in led]
+    near += [(other, f"robots.txt in {other}") for _, other in led]
     all_domains = [*domains, *(domain for domain, _ in near)]
     return units(all_domains, [*map(joined.of, names), *(group for _, group in near)])[: len(domains)]
 
@@ -240,7 +280,7 @@ def _starts(of: Work, host: Ints) -> Floats:
     rank[by_line] = ranks(line[by_line])
     asks = np.bincount(clock.line, of.asks, len(clock.line))[line]
     shared: Floats = np.maximum(start, clock.line_wait_s[host] + (rank + asks) * clock.line_step_s[host])
-    return shared
+    return waits(clock, host, of.asks, shared)
 
 
 def _planned(of: Work, placed: _Placed, *, round: int, day: date) -> pa.Table:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crawl import journal, policy
+from crawl import journal, outcomes, policy
 from crawl.outcomes import Outcome
 from crawl.politeness import HostState
 from crawl.records import Fetch, Skip
@@ -328,11 +328,121 @@ def test_redirects_of_robots_txt_are_followed_inside_the_domain() -> None:
     assert copy.origin.startswith("http://a.test:")
 
 
-@pytest.mark.parametrize("to", ["http://other.test/robots.txt", "/robots.txt"])
+@pytest.mark.parametrize("to", ["/robots.txt", "ftp://a.test/robots.txt", "http://a.test:99999/"])
 def test_a_robots_txt_that_leads_nowhere_counts_as_none(to: str) -> None:
     result = crawl({"/robots.txt": moved(to), "/1": response(200)}, ["/1"])
     assert result.server.paths() == ["/robots.txt", "/1"]
     assert result.visited.robots[0].how == "unavailable"
+
+
+def test_a_robots_txt_in_another_domain_is_asked_for_once_both_have_one_owner() -> None:
+    """Nothing is asked meanwhile, nothing is lost, and what is found there is the asking origin's."""
+
+    async def main() -> tuple[Result, list[str], Result]:
+        async with RawServer({"/yes": response(200), "/no": response(200)}) as server:
+            server.says["a.test/robots.txt"] = moved(f"http://www.other.test:{server.port}/rules")
+            server.says["www.other.test/rules"] = response(200, b"User-agent: *\nDisallow: /no")
+            plan = plan_of([server.url("/yes"), server.url("/no")])
+            first = await fetch_group(server, plan)
+            asked = server.paths()
+            copies = {copy.origin: copy for copy in first.visited.robots}
+            return first, asked, await fetch_group(server, plan, robots=copies)
+
+    first, asked, second = asyncio.run(main())
+    assert asked == ["/robots.txt"]
+    assert (first.outcomes(), dict(first.visited.carried)) == ({}, {("a.test", "robots_elsewhere"): 2})
+    (copy,) = first.visited.robots
+    assert (copy.how, copy.elsewhere) == ("elsewhere", ("other.test",))
+    assert second.outcomes() == {"/yes": "OK", "/no": "ROBOTS_DENIED"}
+    assert second.server.paths()[1:] == ["/robots.txt", "/rules", "/yes"]
+    (copy,) = second.visited.robots
+    assert copy.origin.startswith("http://a.test:")
+    assert (copy.how, copy.elsewhere) == ("fetched", ("other.test",))
+    hops = second.fetches("robots")
+    assert [(f.host, f.domain, f.hop) for f in hops] == [
+        ("a.test", "a.test", 0),
+        ("www.other.test", "other.test", 1),
+    ]
+    assert len({f.chain_id for f in hops}) == 1
+
+
+def test_a_rule_that_came_while_a_url_waited_forbids_it_without_a_connection_for_it() -> None:
+    old = crawl({"/robots.txt": NO_RULES, "/1": response(200)}, ["/1"]).visited.robots[0]
+    aged = replace(old, valid_until=NOW)
+
+    async def main() -> Result:
+        async with RawServer({"/robots.txt": response(200, b"User-agent: *\nDisallow: /1")}) as server:
+            where = server.url("/1")
+            copies = {where.removesuffix("/1"): replace(aged, origin=where.removesuffix("/1"))}
+            return await fetch_group(server, plan_of([where]), robots=copies)
+
+    result = asyncio.run(main())
+    assert result.server.paths() == ["/robots.txt"]
+    (skip,) = result.skips
+    assert (skip.outcome, skip.reason) == ("ROBOTS_DENIED", "Disallow: /1 (line 2)")
+    assert skip.robots_version == result.visited.robots[0].version != old.version
+
+
+# --- second tries -------------------------------------------------------------------------------------------
+
+
+def once_reset(then: bytes, count: int = 1) -> Any:
+    """Resets the first requests, each on a connection of its own, then answers."""
+    seen_before = 0
+
+    async def say(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        nonlocal seen_before
+        seen_before += 1
+        if seen_before <= count:
+            await resetting(b"HTTP/1.1 200 X\r\n")(seen, writer)
+        else:
+            writer.write(then)
+
+    return say
+
+
+def soon(base: float = 0.2, **changes: Any) -> Any:
+    """Rules whose retries of a reset are due soon."""
+    rule = replace(outcomes.TABLE[Outcome.RESET], base=timedelta(seconds=base))
+    return {**outcomes.TABLE, Outcome.RESET: replace(rule, **changes)}
+
+
+def test_a_lost_connection_is_tried_again_in_the_round_while_there_is_other_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("crawl.secondtries.TABLE", soon())
+    says = {"/1": once_reset(response(200, b"late")), **{f"/{n}": response(200) for n in range(2, 12)}}
+    settings = polite(min_delay=timedelta(milliseconds=250))
+    result = crawl(says, [f"/{n}" for n in range(1, 12)], settings=settings)
+    tries = [(f.attempt, f.outcome) for f in result.fetches() if f.url.endswith("/1")]
+    assert tries == [(1, "RESET"), (2, "OK")]
+    assert result.body("/1") == b"late"
+    assert dict(result.visited.carried) == {}
+
+
+@pytest.mark.parametrize(("patience", "attempts"), [(0.0, [1]), (5.0, [1, 2])])
+def test_nobody_waits_for_a_second_try_alone_unless_told_to(
+    monkeypatch: pytest.MonkeyPatch, patience: float, attempts: list[int]
+) -> None:
+    monkeypatch.setattr("crawl.secondtries.TABLE", soon())
+    settings = replace(SETTINGS, retry=policy.Retry(patience=timedelta(seconds=patience)))
+    result = crawl({"/1": once_reset(response(200))}, ["/1"], settings=settings)
+    assert [f.attempt for f in result.fetches()] == attempts
+
+
+def test_a_host_that_never_answered_in_the_round_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawl.secondtries.TABLE", soon())
+    settings = replace(SETTINGS, retry=policy.Retry(patience=timedelta(seconds=5)))
+
+    told = crawl({"/robots.txt": NO_RULES, "/1": response(200)}, ["/1"]).visited.robots[0]
+
+    async def main() -> Result:
+        async with RawServer({"/1": resetting()}) as server:
+            origin = server.url("")
+            copies = {origin: replace(told, origin=origin)}
+            return await fetch_group(server, plan_of([origin + "/1"]), robots=copies, settings=settings)
+
+    assert [f.attempt for f in asyncio.run(main()).fetches()] == [1]
 
 
 def test_crawl_delay_holds_from_the_request_for_robots_txt_on() -> None:

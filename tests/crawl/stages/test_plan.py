@@ -340,6 +340,32 @@ def reference(
     return sorted(row["url_key"] for row in sorted(kept, key=better)[:most])
 
 
+def test_a_domain_is_in_one_group_with_those_in_which_its_robots_txt_lies() -> None:
+    """Whether anything of them is planned or not; what concerns no planned origin joins nothing."""
+    rows = [due_row(key, host) for key, host in enumerate(("a.test", "b.test", "c.test", "d.test"))]
+    elsewhere = {
+        "http://a.test": ["gone.test", "d.test"],
+        "http://b.test": ["gone.test"],
+        "http://x.c.test": ["a.test"],
+    }
+    robots = [
+        robots_row(origin) | {"elsewhere": elsewhere.get(origin)}
+        for origin in ("http://a.test", "http://b.test", "http://c.test", "http://d.test", "http://x.c.test")
+    ]
+    group = {row["host"]: row["group"] for row in planned(select(rows, robots=robots, groups=4))}
+    assert group["a.test"] == group["b.test"] == group["d.test"] != group["c.test"]
+
+
+def test_a_robots_copy_that_ends_within_the_window_costs_a_request() -> None:
+    def request_count(how: str, window_s: float) -> int:
+        robots = [robots_row("http://a.test") | {"how": how}]
+        return select([due_row(1)], robots=robots, window_s=window_s).predicted.robots
+
+    assert request_count("fetched", 600.0) == 0
+    assert request_count("fetched", 3600.0) == 1
+    assert request_count("unreachable", 3600.0) == 0
+
+
 @hypothesis(max_examples=80, deadline=None)
 @given(
     drawn=rows_drawn,
