@@ -151,8 +151,10 @@ class Parsing:
     deadline: timedelta = timedelta(seconds=5)  # time to parse one page
     memory_bytes: int = 512_000_000  # memory the parser may add
     #: kinds of links that are followed
-    via: tuple[str, ...] = ("a", "area", "frame", "iframe", "refresh", "redirect", "link")
-    follow_nofollow: bool = True  # rel=nofollow is stored; by default a link is a link
+    via: tuple[str, ...] = ("a", "area", "frame", "iframe", "refresh", "redirect", "link", "header")
+    follow_nofollow: bool = True  # nofollow (rel, meta, header) is stored; by default a link is a link
+    keep_noindex: bool = False  # store and publish what asks not to be indexed, or no longer (docs/directives.md)
+    keep_noarchive: bool = False  # store the bodies of pages that ask not to be archived
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,9 @@ fetched_at            time?   stage: last successful fetch
 parsed_at             time?   stage: last parse
 stored_at             time?   stage: document last confirmed in the lake
 index_ready_at        time?   stage: event last written to the outbox
+withheld              text?   why its text is neither kept nor published: noindex or unavailable_after; else null
+unavailable_after     time?   time after which the page asks not to be indexed; asked again then
+header_robots         text?   directives of X-Robots-Tag that concern us; such a page is always fetched whole
 round                 int     round that wrote this row; the newest wins
 """)
 
@@ -200,18 +203,28 @@ first_url_key      int     smallest (depth, key) URL of the round that brought i
 url                text    its URL
 title              text?   title
 description        text?   meta description
-language           text?   BCP 47, from the markup
+language           text?   BCP 47
+language_source    text?   who told it: markup, header or detected (from the text); null without a language
 charset            text?   encoding used to decode, WHATWG name; null of what is no markup
 content_type       text?   Content-Type header
 sniffed_type       text?   media type it was read as
 metadata           text?   JSON object: what the reader of its type tells besides; null where nothing
 last_modified      text?   Last-Modified header
 canonical_hint     text?   rel=canonical
-robots_directives  text?   meta robots and X-Robots-Tag, comma-separated
-text_chars         int     characters of text
+robots_directives  text?   meta robots and X-Robots-Tag as far as they concern us, comma-separated
+noindex            bool?   they ask not to index; this and the next null where written before there was the column
+nofollow           bool?   they ask not to follow any link
+noarchive          bool?   they ask to keep no copy
+unavailable_after  time?   they ask not to index after this time
+withheld           text?   why the text is empty here: noindex or unavailable_after; null where it is kept
+text_chars         int     characters of text, of a withheld one too
 html_bytes         int     decoded bytes of the page
 truncated          bool    it is the text of a beginning: the body ended early or hit a cap
 link_count         short   links found
+text_ratio         float?  characters of text a byte of the page; null of what is no markup
+script_count       short?  script elements; null of what is no markup
+script_chars       int?    characters in them; null of what is no markup
+script_signs       text?   signs that scripts make the text (crawl.scripted), comma-separated; null without any
 simhash            int?    64-bit SimHash of the text; null where not computed
 minhash            bytes?  MinHash signature; null where not computed
 needs_rendering    bool?   the text seems to be made by scripts; null where not judged
@@ -394,6 +407,9 @@ content_length   int?    decoded bytes
 sniffed_type     text?   media type by header and first bytes
 redirect_to_key  int?    target of a redirect
 document_key     int?    document of its text; null where not parsed
+withheld         text?   noindex or unavailable_after: why its document has no text, or must lose it
+unavailable_after  time?  as the answer says
+header_robots    text?   directives of X-Robots-Tag that concern us
 changed          bool    content arrived and differs from what was known (true for the first)
 truncated        bool    its body ended early or hit a cap: what came of it is kept all the same
 canonical_hint   text?   rel=canonical
