@@ -4,7 +4,8 @@ each.
 What always holds: a host is given no more requests than can start before the window ends, its gap kept after
 each; a host that backs off past the window gets none, one whose circuit is open gets a single canary, and
 every host that gets less than it could carries the reason. A host we know nothing about is taken to be as
-fast as the median of those we know. Each host is a line of its own; `crawl.sharing` makes joined hosts one.
+fast as the median of those we know. Each host is a line of its own, and alone at its address: `crawl.sharing`
+makes joined hosts one line, `crawl.addressplan` those at one address one spot.
 
 `gaps` is the column form of `crawl.politeness.gap` (a test holds them equal). This module chooses no URL and
 reads no clock: real time and planning time are arguments.
@@ -50,6 +51,8 @@ class Clocks:
     line_wait_s: Floats  # the same of the line as above of the host
     line_step_s: Floats
     line_capacity: Ints
+    spot: Ints  # hosts at one public address have one number (crawl.addressplan)
+    spot_step_s: Floats  # from one start there to the next; 0 for a host that is alone
 
 
 def clocks(
@@ -114,6 +117,8 @@ def clocks(
         line_wait_s=wait,
         line_step_s=step,
         line_capacity=capacity,
+        spot=np.arange(len(names), dtype=np.int64),
+        spot_step_s=np.zeros(len(names)),
     )
 
 

@@ -1,9 +1,10 @@
 """Which of the due URLs a round asks, and why each other one waits.
 
-What always holds: a host, and hosts that share a clock, get no more than their clock allows; the best of what
-is due comes first: by tier, score, how long a URL has waited, and key; a URL never fetched (tier discovery)
-stands where its score puts it. A host whose Crawl-delay is longer than `long_crawl_delay` is kept to it, and
-no round waits for it. The same rows in any order give the same choice. It groups nothing and reads no clock.
+What always holds: a host, and hosts that share a clock or a public address, get no more than that allows; the
+best of what is due comes first: by tier, score, how long a URL has waited, and key; a URL never fetched (tier
+discovery) stands where its score puts it. A host whose Crawl-delay is longer than `long_crawl_delay` is kept
+to it, and no round waits for it. The same rows in any order give the same choice. It groups nothing and reads
+no clock.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from crawl.addressplan import beyond
 from crawl.capacity import Clocks
 from crawl.columns import Bools, Column, Floats, Ints, among, floats, ints, ranks
 from crawl.forecast import chains, work
@@ -36,6 +38,7 @@ class Work:
     host: Ints  # of each due row
     clock: Clocks
     asks: Ints  # requests each host spends on robots.txt
+    window_s: float
 
 
 def choose(of: Work, settings: Settings, groups: int) -> tuple[Ints, Bools, Texts]:
@@ -59,6 +62,12 @@ def choose(of: Work, settings: Settings, groups: int) -> tuple[Ints, Bools, Text
 
     if len(np.unique(clock.line)) < len(clock.line):
         cut(clock.line_capacity, "group_capacity", clock.line)
+    if clock.spot_step_s.any():
+        at = np.flatnonzero(picked)
+        at = at[np.lexsort((*(column[order[at]] for column in better), clock.spot[host[at]]))]
+        late = at[beyond(clock, host[at], of.asks, of.window_s)]
+        picked[late] = False
+        why[late] = "address_capacity"
     if clock.slow.any():
         pages = np.bincount(host[picked], minlength=len(of.names)).astype(np.int64)
         cut(_beside(of, pages, settings, groups), "long_crawl_delay", clock.line)

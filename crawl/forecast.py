@@ -69,12 +69,18 @@ class Prediction:
 
 
 def chains(clock: Clocks, requests: Ints) -> Floats:
-    """Seconds until each host's last answer, 0 where nothing is asked; joined hosts wait for each other."""
+    """Seconds until each host's last answer, 0 where nothing is asked.
+
+    Joined hosts wait for each other, and so do those at one public address.
+    """
     steps = np.maximum(requests - 1, 0)
     own = clock.wait_s + steps * clock.step_s + np.where(steps > 0, clock.extra_s, 0.0)
     of_line = np.bincount(clock.line, requests, len(requests))[clock.line]
     shared = clock.line_wait_s + np.maximum(of_line - 1, 0) * clock.line_step_s
-    return np.where(requests > 0, np.maximum(own, shared) + clock.latency_s, 0.0)
+    of_spot = np.bincount(clock.spot, requests, len(requests))[clock.spot]
+    crowded = np.maximum(of_spot - 1, 0) * clock.spot_step_s
+    longest = np.maximum(np.maximum(own, shared), crowded)
+    return np.where(requests > 0, longest + clock.latency_s, 0.0)
 
 
 def work(clock: Clocks, requests: Ints, in_flight: int) -> Floats:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,12 +27,23 @@ def clocks(*steps: tuple[float, float, float]) -> Clocks:
         line_wait_s=wait,
         line_step_s=step,
         line_capacity=np.full(count, 1_000),
+        spot=np.arange(count),
+        spot_step_s=np.zeros(count),
     )
 
 
 def test_a_chain_ends_with_its_last_answer() -> None:
     found = chains(clocks((2.0, 1.5, 0.5), (0.0, 1.0, 0.1)), np.array([4, 0]))
     assert [2.0 + 3 * 1.5 + 0.5, 0.0] == found.tolist()
+
+
+def test_hosts_at_one_address_wait_for_each_other() -> None:
+    found = replace(
+        clocks((0.0, 1.0, 0.5), (0.0, 1.0, 0.1), (0.0, 1.0, 0.1)),
+        spot=np.array([0, 0, 2]),
+        spot_step_s=np.array([2.0, 2.0, 0.0]),
+    )
+    assert [6 * 2.0 + 0.5, 6 * 2.0 + 0.1, 1.1] == chains(found, np.array([3, 4, 2])).tolist()
 
 
 def test_slow_answers_bound_a_group_by_its_open_transfers() -> None:
