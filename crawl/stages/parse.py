@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from crawl import directives, html, linkheader, markup, sniff
+from crawl import directives, html, linkheader, markup, sitemap, sitemaprows, sniff
 from crawl.keys import Keyer
 from crawl.linkrows import LinkRows
 from crawl.page import Page
@@ -58,6 +58,8 @@ class RawPage:
     headers: str | None  # lines as received
     body: bytes  # decoded
     truncated: bool = False  # it ended early or hit a cap
+    kind: str = "page"  # page, sitemap or feed
+    vouching: tuple[str, ...] = ()  # of a sitemap: hosts for which it may speak besides its own place
     media_type: str | None = None  # what it is read as; None: as header and first bytes tell
 
 
@@ -75,14 +77,20 @@ class Extract:
 def extract(
     pages: Iterable[RawPage], *, keyer: Keyer, settings: Settings, readers: Mapping[str, Reader] = _READERS
 ) -> Extract:
-    """Read pages one after the other. Never raises on what a server sent."""
+    """Read pages one after the other. Raises MemoryError, and nothing else on what a server sent."""
     links = LinkRows(keyer, settings)
     library = _Library(readers, settings)
     failed: dict[int, str] = {}
     tally = Rejects()
     documents: dict[int, dict[str, Any]] = {}
-    parsed: list[tuple[int, int, str | None]] = []
+    parsed: list[tuple[int, int | None, str | None]] = []
     for raw in pages:
+        if raw.kind != "page":
+            if (error := _listing(raw, links, tally, settings)) is None:
+                parsed.append((raw.url_key, None, None))
+            else:
+                failed[raw.url_key] = error
+            continue
         kind = raw.media_type or sniff.computed(raw.content_type, raw.body)
         try:
             read = library.read(raw, kind, tally)
@@ -130,6 +138,27 @@ def extract(
     )
 
 
+def _listing(raw: RawPage, links: LinkRows, tally: Rejects, settings: Settings) -> str | None:
+    """Links of a sitemap or feed; why it is none, else None."""
+    most = settings.sitemaps
+    found = sitemap.read(raw.body, raw.url, raw.content_type, most_bytes=most.bytes, most_urls=most.urls)
+    if found.kind == "none" and found.error != "empty":
+        return f"not_a_sitemap ({found.error})"
+    sitemaprows.add(
+        links,
+        tally,
+        found,
+        url_key=raw.url_key,
+        source=raw.url,
+        host=raw.host,
+        domain=raw.domain,
+        level=raw.depth,
+        vouching=raw.vouching,
+        settings=most,
+    )
+    return None
+
+
 class _Failed(Exception):
     """A reader gave up. `args` = (reason,)."""
 
@@ -150,7 +179,10 @@ class _Library:
             body = raw.body[: self._most]
             if len(body) < len(raw.body):
                 tally.add("page_too_long", raw.host, raw.url)
-            return self._markup(body, raw.content_type, raw.url), None
+            page = self._markup(body, raw.content_type, raw.url)
+            if page.error is not None:
+                raise MemoryError(page.error)  # the process is spent
+            return page, None
         reader = self._readers.get(kind)
         if reader is None:
             return None
