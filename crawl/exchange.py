@@ -29,6 +29,8 @@ REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
 #: of a body that nobody reads (of a redirect, of a type left alone): up to this much saves the connection,
 #: whose set-up would cost about as much
 _UNREAD_BODY: Final = 65_536
+#: a status that has not been looked for yet
+_UNREAD: Final = -1
 #: longest Content-Length that libcurl heeds; a longer one it takes for none at all
 _LENGTH_DIGITS: Final = 18
 
@@ -41,6 +43,7 @@ class Request:
     pin: str
     headers: tuple[str, ...] = ()
     decoded_bytes: int | None = None  # a tighter cap than the limits'
+    body_bytes: int | None = None  # another cap than theirs, as received and decoded
     spent_ms: float = 0.0  # time that counts against the deadline already: resolving the name
     screen: Screen | None = None  # judges an answer of status 200 by its type; None: any is taken
 
@@ -82,6 +85,7 @@ class Incoming:
     __slots__ = (
         "_began_body",
         "_chunks",
+        "_code",
         "_decoded_limit",
         "_decoder",
         "_limits",
@@ -92,6 +96,7 @@ class Incoming:
         "_seen_lines",
         "_text",
         "_wire_limit",
+        "free",
         "headed",
         "length",
         "stop",
@@ -103,8 +108,10 @@ class Incoming:
         self._limits = limits
         self.reset(None)
 
-    def reset(self, decoded_bytes: int | None, screen: Screen | None = None) -> None:
-        """Ready for the next answer, with a tighter cap on its decoded bytes if one is given."""
+    def reset(
+        self, decoded_bytes: int | None, screen: Screen | None = None, body_bytes: int | None = None
+    ) -> None:
+        """Ready for the next answer, with a tighter cap on its decoded bytes, or other caps, if given."""
         limits = self._limits
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
@@ -114,8 +121,11 @@ class Incoming:
         self.verdict: Verdict | None = None
         self.headed = False  # the head of the answer, or of an interim one, is complete
         self._seen_bytes = self._seen_lines = 0
-        self._wire_limit = limits.wire_bytes
-        self._decoded_limit = min(limits.decoded_bytes, decoded_bytes or limits.decoded_bytes)
+        self._code: int | None = _UNREAD
+        self.free = 0  # as long as the body is no longer, `take` will do instead of `data`
+        self._wire_limit = body_bytes or limits.wire_bytes
+        most = body_bytes or limits.decoded_bytes
+        self._decoded_limit = min(most, decoded_bytes or most)
         self._text = ""
         self.stop: str | None = None
         self.wire = 0
@@ -136,13 +146,18 @@ class Incoming:
         if self._seen_lines > self._limits.header_lines:
             self.stop = "header_lines"
             return 0
-        if not self._began_body:
-            if line[:5] == b"HTTP/":
-                self._lines.clear()
-            self._lines.append(line)
-            self.headed = line in (b"\r\n", b"\n")
-            if self.headed and self._screen is not None and brings_page(self.status):
-                return self._head_done()
+        if self._began_body:
+            return None
+        if line[:5] == b"HTTP/":
+            self._lines.clear()
+            self._code = _UNREAD
+        self._lines.append(line)
+        if len(line) > 2:
+            self.headed = False
+            return None
+        self.headed = line in (b"\r\n", b"\n")
+        if self.headed and self._screen is not None and brings_page(self.status):
+            return self._head_done()
         return None
 
     def _head_done(self) -> int | None:
@@ -170,6 +185,13 @@ class Incoming:
         self._wire_limit = min(self._wire_limit, self.wire + left)
         return True
 
+    def take(self, data: bytes) -> None:
+        """`data` for a piece with which the body is no longer than `free`: nothing has to be looked at."""
+        size = len(data)
+        self.wire += size
+        self.length += size
+        self._chunks.append(data)
+
     def data(self, data: bytes) -> bool:
         """One piece of the body as it was sent."""
         if not self._began_body:
@@ -190,7 +212,12 @@ class Incoming:
         self._chunks.append(data)
         self.length += len(data)
         if self._screen is not None and self.length >= HEADER and brings_page(self.status):
-            return self._judged(self._screen.shown(self._text, self.body()[:HEADER])) and self.stop is None
+            if not self._judged(self._screen.shown(self._text, self.body()[:HEADER])):
+                return False
+            if self.verdict is not None and self.verdict.reason is not None:
+                return self.stop is None
+        if self._screen is None and self._decoder is None:
+            self.free = min(self._wire_limit, self._decoded_limit)
         return self.stop is None
 
     def begin_body(self) -> None:
@@ -235,11 +262,13 @@ class Incoming:
     @property
     def status(self) -> int | None:
         """Status of the last answer begun, None before any."""
-        if not self._lines:
-            return None
-        code = self._lines[0][:32].split(None, 2)[1:2]
-        digits = code[0][:3] if code else b""
-        return int(digits) if digits.isdigit() else None
+        if self._code == _UNREAD:
+            if not self._lines:
+                return None
+            code = self._lines[0][:32].split(None, 2)[1:2]
+            digits = code[0][:3] if code else b""
+            self._code = int(digits) if digits.isdigit() else None
+        return self._code
 
     def lines(self) -> str:
         """Header lines as received, once the head is complete."""

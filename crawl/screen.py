@@ -9,6 +9,7 @@ however they arrived. It ends no transfer (crawl.exchange asks it and does) and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from crawl import policy, sniff
@@ -83,6 +84,7 @@ class Screen:
         return Verdict(media_type) if real is None else Verdict(real, MISMATCH)
 
 
+@lru_cache(maxsize=16)  # asked for several times of the same answer
 def content_type(lines: str) -> str | None:
     """The last Content-Type among header lines (MIME Sniffing 5.1); None without one."""
     lower = lines.lower()

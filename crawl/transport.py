@@ -233,7 +233,7 @@ class _Transfer:
         if request.headers != self._headers:
             self._headers = request.headers
             curl.setopt(pycurl.HTTPHEADER, [*_HEADERS, *request.headers])
-        self.incoming.reset(request.decoded_bytes, request.screen)
+        self.incoming.reset(request.decoded_bytes, request.screen, request.body_bytes)
         self.deliver = deliver
         self.deadline = deadline
         self.paused_at: float | None = None
@@ -273,6 +273,9 @@ class _Transfer:
     def _data(self, data: bytes) -> int | None:
         incoming = self.incoming
         before = incoming.length
+        if before + len(data) <= min(incoming.free, _UNCOUNTED):
+            incoming.take(data)
+            return None
         counted = before >= _UNCOUNTED
         if counted and not self._owner.budget.admits(self, len(data)):
             self.paused_at = asyncio.get_running_loop().time()
