@@ -20,8 +20,6 @@ from lake import sql
 
 __all__ = ["decisions", "explain"]
 
-#: states in which a URL is not asked again
-_ENDED: Final = frozenset({"GONE", "TERMINAL"})
 #: cuts that no score decides: nothing of the host could be asked
 _WITHOUT_CUT_OFF: Final = frozenset({"blocked", "paused", "host_delay", "host_backoff"})
 #: part of the facts → question
@@ -125,7 +123,7 @@ def decisions(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What each round decided about the URL, oldest first: round, now, decision, reason, and its details.
 
     `decision` is discovered, planned, hop (asked because another URL redirected to it), left_out, not_due,
-    ended, paused, or lost: not planned, and the row it had then was merged away by upkeep.
+    paused, or lost: not planned, and the row it had then was merged away by upkeep.
     """
     history: Sequence[Mapping[str, Any]] = found["history"]
     if not history and found["row"] is None:
@@ -156,8 +154,6 @@ def _decision(found: Mapping[str, Any], round_: Mapping[str, Any]) -> dict[str, 
     became = _became(found, after, number)
     if became["asked"]:
         return {"decision": "hop", "reason": None, **became}
-    if before["state"] in _ENDED:
-        return {"decision": "ended", "reason": before["state"]}
     if before["next_fetch_at"] > round_["now"]:
         return {"decision": "not_due", "reason": None, "until": before["next_fetch_at"]}
     held = _held(found["suppressions"], round_)

@@ -3,11 +3,11 @@
 Left in the work area: `planned.parquet` (the newest `seen` row of every planned URL with its group and
 position, by url_key), `seeds.parquet` (seeds that `seen` does not have, as candidates), `hosts.parquet`
 (clocks of all hosts in the planned domains), `robots.parquet` (newest copies of their origins) and
-`caps.parquet` (what each group may do at public addresses). The frontier goes to its final place.
+`caps.parquet` (what each group may do at public addresses). The frontier goes to its final
+place; whom sitemaps may speak for is left by cycles.vouching.
 
 What always holds: everything is read at the versions pinned when the round was opened and at its times, so
-that a plan made again is the same plan; `propose` writes nothing. It decides nothing itself. Seeds of other
-kinds than `page` wait for a reader of sitemaps and feeds.
+that a plan made again is the same plan; `propose` writes nothing. It decides nothing itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from crawl.politeness import HostState
 from crawl.schema import HOSTS, ROBOTS, SEEN
 from crawl.stages.plan import DUE, Plan, select
 from crawl.url import canonical, split_many
-from cycles import safety
+from cycles import safety, vouching
 from cycles.context import Context
 from lake import files, ranges, runs, sql, tables
 from lake.entries import FileEntry
@@ -59,13 +59,15 @@ class Proposal:
 
 def make(context: Context) -> dict[str, Any]:
     """Plan the round and write what follows from it; the content of `plan.json`. Raises LakeError."""
-    store, work = context.work.store, context.work
-    tables.grow(store, _snapshot(context).missing())
+    store, work, snapshot = context.work.store, context.work, _snapshot(context)
+    tables.grow(store, snapshot.missing())
     proposal = propose(context)
     frontier = proposal.plan.frontier
     entries = [files.write(store, "frontier", frontier, day=context.day)] if len(frontier) else []
-    rows = _planned_rows(store, _snapshot(context).files("seen"), proposal)
+    lists: list[pa.Table] = []
+    rows = _planned_rows(store, snapshot.files("seen"), proposal, lists)
     files.write_work_parts(store, work.path("planned.parquet"), PLANNED, rows)
+    vouching.write(context, pa.concat_tables([SEEN.empty_table(), *lists]), snapshot)
     left = {
         "seeds": proposal.seeds,
         "hosts": proposal.hosts,
@@ -106,7 +108,7 @@ def propose(context: Context) -> Proposal:
     with sql.connect(store, snapshot, context.now) as reader:
         again: dict[str, Any] = {"policy_version": context.policy_version}
         again["types"] = list(context.settings.content.types)
-        due = [reader.due(), reader.query("due-again", **again)]
+        due = [reader.due(), reader.query("due-again", **again), reader.query("due-reseeded")]
         paused = reader.query("due-held").select(["host", "count", "score"])
         seeds = _seeds(reader.query("seeds-new"), context)
         fresh = _fresh(seeds, context)
@@ -146,17 +148,22 @@ def _snapshot(context: Context) -> Snapshot:
 
 def _seeds(rows: pa.Table, context: Context) -> pa.Table:
     """Candidates of accepted seeds (rows of `seeds`)."""
-    pages = rows.filter(pa.array(equals(rows["kind"], "page")))
     urls: list[str | None] = []
-    for text in pages["url"].to_pylist():
+    for text in rows["url"].to_pylist():
         try:
             urls.append(canonical(str(text)))
         except UrlError:  # accepted under other rules than today's; it stays in `seeds`
             urls.append(None)
-    good = pages.filter(pa.array([url is not None for url in urls], pa.bool_()))
+    good = rows.filter(pa.array([url is not None for url in urls], pa.bool_()))
     found = [url for url in urls if url is not None]
     return of_seeds(
-        good["url_key"], found, good["url"], split_many(found)[2], good["priority"], context.settings.planning
+        good["url_key"],
+        found,
+        good["url"],
+        split_many(found)[2],
+        good["priority"],
+        good["kind"],
+        context.settings.planning,
     )
 
 
@@ -243,8 +250,10 @@ def _origins(rows: pa.Table, hosts: pa.Table) -> list[str]:
     return sorted({*encode(rows["origin"])[0], *usual})
 
 
-def _planned_rows(store: Store, seen: list[FileEntry], proposal: Proposal) -> Iterator[pa.Table]:
-    """Whole rows of what is planned, by url_key, piece by piece."""
+def _planned_rows(
+    store: Store, seen: list[FileEntry], proposal: Proposal, lists: list[pa.Table]
+) -> Iterator[pa.Table]:
+    """Whole rows of what is planned, by url_key, piece by piece; those of sitemaps go to `lists` as well."""
     chosen = proposal.plan.chosen
     fresh_keys = ints(proposal.fresh["url_key"])
     for start in range(0, len(chosen), _PIECE):
@@ -253,6 +262,7 @@ def _planned_rows(store: Store, seen: list[FileEntry], proposal: Proposal) -> It
         known = runs.rows(store, seen, keys).cast(SEEN) if seen else SEEN.empty_table()
         new = proposal.fresh.filter(pa.array(np.isin(fresh_keys, keys)))
         rows = pa.concat_tables([known, new]).sort_by("url_key")
+        lists.append(rows.filter(pa.array(equals(rows["kind"], "sitemap"))))
         yield _placed(rows, part, keys)
 
 

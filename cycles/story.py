@@ -11,7 +11,9 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any, Final
 
+from crawl.faults import REASONS
 from cycles.output import safe, shown
+from cycles.typewords import read_as, unread
 from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SEED, SKIPPED, said
 
 __all__ = ["told"]
@@ -30,6 +32,7 @@ _WHY_NOW: Final = {
     "new": "never fetched",
     "retry": "another attempt after a failure",
     "recheck": "what blocked it has changed",
+    "revisit": "one more look at what counts as gone or given up",
     "canary": "the one request that a failing host gets",
     "due": "its time had come",
 }
@@ -115,8 +118,8 @@ def _source(link: Mapping[str, Any]) -> str:
 def _now(facts: Facts) -> Iterator[str]:
     row = facts["row"]
     yield f"{row['status']}" + (f" (stored as {row['state']})" if row["status"] != row["state"] else "")
-    if row["reason"] == "no_content":
-        yield f"without a text (no_content): {_textless(facts)}"
+    if (why := unread(row, facts["fetches"])) is not None:
+        yield why
     elif _says_more(row["reason"], row["last_outcome"]):
         yield f"because {_forbids(row)}{safe(row['reason'])}"
     if facts["paused_by"]:
@@ -134,7 +137,8 @@ def _now(facts: Facts) -> Iterator[str]:
         same = (
             "" if page["first_url_key"] == facts["url_key"] else f", first found at {safe(page['first_url'])}"
         )
-        yield f"document {page['document_key']}{title}, {page['text_chars']:,} characters{same}"
+        chars = f"{page['text_chars']:,} characters"
+        yield f"document {page['document_key']}{title}, {chars}{read_as(page)}{same}"
     if facts["redirects_to"] or row["redirect_to_key"]:
         yield f"redirects to {safe(facts['redirects_to'] or 'URL ' + str(row['redirect_to_key']))}"
     if facts["robots_copy"] is not None:
@@ -170,15 +174,6 @@ def _still_live(row: Mapping[str, Any], absence: Mapping[str, Any]) -> Iterator[
         )
     else:
         yield f"failed {_times(row['attempts'])} in a row; still counted as live, its last content stands"
-
-
-def _textless(facts: Facts) -> str:
-    """Why an answer has no text."""
-    brought = [f for f in facts["fetches"] if f["url_key"] == facts["url_key"] and f["outcome"] == "OK"]
-    kind = brought[-1]["content_type"] if brought else None
-    if brought and brought[-1]["status"] != 200:
-        return f"an answer {brought[-1]['status']} brings none"
-    return f"{safe(kind)} is not parsed, only HTML is" if kind else "what came was no HTML"
 
 
 def _says_more(text: str | None, *others: str | None) -> bool:
@@ -230,12 +225,11 @@ def _decided(decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "nothing yet"
     if len(decisions) > _LAST:
         yield f"… {len(decisions) - _LAST} earlier rounds"
-    for quiet, some in groupby(decisions[-_LAST:], key=lambda d: d["decision"] in ("not_due", "ended")):
+    for quiet, some in groupby(decisions[-_LAST:], key=lambda d: d["decision"] == "not_due"):
         group = list(some)
         if quiet and len(group) > 1:  # rounds that passed it by are told together
-            until = group[-1].get("until")
-            why = f"not due before {shown(until)}" if until else f"not asked any more ({group[-1]['reason']})"
-            yield f"rounds {group[0]['round']} to {group[-1]['round']}: {why}"
+            until = shown(group[-1]["until"])
+            yield f"rounds {group[0]['round']} to {group[-1]['round']}: not due before {until}"
         else:
             for decision in group:
                 yield f"round {decision['round']} ({shown(decision['now'])}): {_decision(decision)}"
@@ -255,9 +249,9 @@ def _decision(found: Mapping[str, Any]) -> str:
         return _left_out(found)
     if decision == "not_due":
         return f"not due before {shown(found['until'])}"
-    if decision == "lost":
-        return "not planned; what it was then is no longer kept"
-    return f"held back by {safe(reason)}" if decision == "paused" else f"not asked any more ({reason})"
+    if decision == "paused":
+        return f"held back by {safe(reason)}"
+    return "not planned; what it was then is no longer kept"
 
 
 def _outcome(found: Mapping[str, Any]) -> str:
@@ -300,7 +294,7 @@ def _asked(facts: Facts) -> Iterator[str]:
     followed = {(fetch["round"], fetch["chain_id"], fetch["hop"] - 1) for fetch in fetches}
     for fetch in fetches[-_LAST:]:
         status = f" {fetch['status']}" if fetch["status"] else ""
-        reason = f" ({safe(fetch['reason'])})" if fetch["reason"] else ""
+        reason = f" ({safe(_meaning(fetch['reason']))})" if fetch["reason"] else ""
         hop = f", hop {fetch['hop']}" if fetch["hop"] else ""
         yield (
             f"round {fetch['round']}, {shown(fetch['started_at'])}: GET {safe(fetch['url'])} →"
@@ -314,6 +308,11 @@ def _asked(facts: Facts) -> Iterator[str]:
             )
 
 
+def _meaning(reason: str) -> str:
+    """What the transport's code says, and the code, by which the table has it."""
+    return f"{reason}: {REASONS[reason]}" if reason in REASONS else reason
+
+
 def _phases(fetch: Mapping[str, Any]) -> str:
     """Waited, resolved, connected, answered, read."""
     gap = f"gap {fetch['required_gap_ms']:,.0f} ms ({fetch['gap_rule']})"
@@ -324,15 +323,13 @@ def _phases(fetch: Mapping[str, Any]) -> str:
     robots = f"; allowed by robots {fetch['robots_version']}" if fetch["robots_version"] else ""
     return (
         f"{gap}; {', '.join(phases)}, in all {fetch['total_ms']:,.1f} ms{kept}{asked};"
-        f" {fetch['wire_bytes']:,} bytes{f' from {a}' if (a := fetch['address']) else ''}{robots}"
+        f" {fetch['wire_bytes']:,} bytes{', not all of it' if fetch['truncated'] else ''}"
+        f"{f' from {a}' if (a := fetch['address']) else ''}{robots}"
     )
 
 
 def _next(facts: Facts) -> Iterator[str]:
     row = facts["row"]
-    if row["state"] in ("GONE", "TERMINAL"):
-        yield f"never again: {row['state']}" + (f", {safe(row['reason'])}" if row["reason"] else "")
-        return
     due = "due since" if row["due"] else "due"
     yield f"{due} {shown(row['next_fetch_at'])}: {_why_then(row, facts['history'], facts['absence'])}"
     if row["paused"]:
@@ -348,6 +345,8 @@ def _why_then(
     row: Mapping[str, Any], history: Sequence[Mapping[str, Any]], absence: Mapping[str, Any]
 ) -> str:
     state = row["state"]
+    if state in ("GONE", "TERMINAL"):
+        return "looked at once more then, or as soon as it is given as a seed again"
     if state == "DISCOVERED" and not row["attempts"]:
         return "never fetched, as soon as a plan has room for it"
     if row["gone_sightings"] and row["last_outcome"] in absence:

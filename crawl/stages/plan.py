@@ -51,7 +51,7 @@ __all__ = ["DUE", "Plan", "select"]
 #: columns of `seen` that choosing needs
 DUE: Final = (
     "url_key", "url", "origin", "host", "domain", "state", "last_outcome", "robots_version", "policy_version",
-    "tier", "score", "eligible_since", "next_fetch_at",
+    "tier", "score", "eligible_since", "next_fetch_at", "kind",
 )  # fmt: skip
 
 #: why a URL is asked now, by its state
@@ -60,6 +60,8 @@ _WHY: Final = {
     "FAILED_RETRYABLE": "retry",
     "BLOCKED": "recheck",
     "QUARANTINED": "recheck",
+    "GONE": "revisit",
+    "TERMINAL": "revisit",
 }
 
 Texts = npt.NDArray[np.object_]
@@ -160,10 +162,10 @@ class _Placed:
 def _again(rows: pa.Table, robots: pa.Table, now: datetime, policy_version: str) -> pa.Table:
     """The rows without those that are early and blocked by what still stands.
 
-    Rows that are not due by their date are given because a rule that blocked them may have changed:
-    robots.txt, which stands while the newest copy of the origin is the one that blocked, or the settings.
-    When that copy has aged, one row of the origin goes along (unless another asks anyway), so that robots.txt
-    is asked for again; the rest waits for what it says.
+    Rows that are not due by their date are given because somebody asked for them (gone, or given up), or
+    because a rule that blocked them may have changed: robots.txt, which stands while the newest copy of the
+    origin is the one that blocked, or the settings. When that copy has aged, one row of the origin goes along
+    (unless another asks anyway), so that robots.txt is asked for again; the rest waits for what it says.
     """
     early = ints(rows["next_fetch_at"]) > recrawl.micros(now)
     if not early.any():
@@ -172,7 +174,9 @@ def _again(rows: pa.Table, robots: pa.Table, now: datetime, policy_version: str)
     origin, valid, version = _copies(rows, robots, now, 0.0)
     by_robots = equals(rows["last_outcome"], Outcome.ROBOTS_DENIED.value)
     same_copy = flags(pc.equal(rows["robots_version"], version))
-    held = early & np.where(by_robots, same_copy, equals(rows["policy_version"], policy_version))
+    asked_for = among(rows["state"], ("GONE", "TERMINAL")) >= 0
+    stands = np.where(by_robots, same_copy, equals(rows["policy_version"], policy_version))
+    held = early & ~asked_for & stands
     asks_anyway = np.zeros(len(valid), dtype=np.bool_)
     asks_anyway[origin[~held]] = True
     aged = np.flatnonzero(held & by_robots & ~valid[origin] & ~asks_anyway[origin])
@@ -301,6 +305,7 @@ def _planned(of: Work, placed: _Placed, *, round: int, day: date) -> pa.Table:
         position=placed.position,
         url_key=rows["url_key"],
         url=rows["url"],
+        kind=pc.coalesce(rows["kind"], pa.scalar("page", pa.string())),
         host=rows["host"],
         tier=rows["tier"],
         score=rows["score"],

@@ -1,4 +1,4 @@
 -- When is the next URL due that is not held back? Null: never.
 SELECT min(next_fetch_at) AS next_due
 FROM urls
-WHERE state NOT IN ('GONE', 'TERMINAL') AND NOT paused
+WHERE NOT paused

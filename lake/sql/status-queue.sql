@@ -7,5 +7,5 @@ SELECT
     count(*) FILTER (state = 'FAILED_RETRYABLE') AS to_retry,
     count(DISTINCT host) FILTER (due AND NOT paused) AS due_hosts,
     min(eligible_since) FILTER (due AND NOT paused) AS oldest_eligible,
-    min(next_fetch_at) FILTER (state NOT IN ('GONE', 'TERMINAL') AND NOT paused) AS next_due
+    min(next_fetch_at) FILTER (NOT paused) AS next_due
 FROM urls

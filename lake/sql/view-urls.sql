@@ -7,7 +7,7 @@ SELECT
 FROM (
     SELECT
         s.*,
-        state NOT IN ('GONE', 'TERMINAL') AND next_fetch_at <= getvariable('planning_now') AS due,
+        next_fetch_at <= getvariable('planning_now') AS due,
         host IN (SELECT pattern FROM suppressed)
             OR domain IN (SELECT pattern FROM suppressed)
             OR origin IN (SELECT pattern FROM suppressed)

@@ -161,10 +161,13 @@ def test_a_pause_is_told_for_the_rounds_it_held(lake: Lake) -> None:
     assert found[2]["reason"] is None
 
 
-def test_what_is_gone_is_not_asked_any_more(lake: Lake) -> None:
-    lakes.commit_round(lake.store, 1, now=NOW, seen=known(lake, 1, state="GONE", next_fetch_at=NOW))
+def test_what_is_gone_rests_until_its_date(lake: Lake) -> None:
+    lakes.commit_round(
+        lake.store, 1, now=NOW, seen=known(lake, 1, state="GONE", next_fetch_at=NOW + 90 * DAY)
+    )
     lakes.commit_round(lake.store, 2, now=NOW + DAY)
-    assert {"decision": "ended", "reason": "GONE"}.items() <= explain(lake, URL, NOW)["decisions"][1].items()
+    decision = explain(lake, URL, NOW)["decisions"][1]
+    assert {"decision": "not_due", "until": NOW + 90 * DAY}.items() <= decision.items()
 
 
 def test_a_seed_that_was_cut_in_its_first_round_is_told_so(lake: Lake) -> None:

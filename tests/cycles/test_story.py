@@ -90,6 +90,17 @@ def test_each_request_is_told_with_its_phases(lake: Lake) -> None:
     assert "; OK → FETCHED" in text
 
 
+def test_what_a_code_of_the_transport_means_is_told_beside_it(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, now=NOW, seen=facts.known(lake, 1, next_fetch_at=NOW))
+    failed = facts.asked(lake, 2).to_pylist()[0] | {"outcome": "TLS_FAILURE", "reason": "tls_expired"}
+    failed |= {"truncated": True}
+    fetches = rows.table("fetches", **{name: [value] for name, value in failed.items()})
+    lakes.commit_round(lake.store, 2, now=NOW + DAY, frontier=facts.planned(lake, 2), fetches=fetches)
+    text = told(lake)
+    assert "TLS_FAILURE (tls_expired: the certificate has expired)" in text
+    assert "bytes, not all of it" in text
+
+
 def test_when_it_is_due_again_and_why(lake: Lake) -> None:
     lakes.commit_round(lake.store, 1, now=NOW, seen=fetched(lake, round=1))
     assert "due 2026-03-08 12:00:00: 7 d after the first answer" in told(lake)
@@ -217,9 +228,9 @@ def test_a_refused_seed_is_told_with_its_reason(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("state", ["GONE", "TERMINAL"])
-def test_what_has_ended_is_not_asked_again(lake: Lake, state: str) -> None:
+def test_what_counts_as_gone_or_given_up_rests(lake: Lake, state: str) -> None:
     lakes.commit_round(lake.store, 1, seen=fetched(lake, round=1, state=state, reason="not_found"))
-    assert f"never again: {state}, not_found" in told(lake)
+    assert "looked at once more then, or as soon as it is given as a seed again" in told(lake)
 
 
 def test_rounds_that_passed_it_by_are_told_together(lake: Lake) -> None:

@@ -129,8 +129,9 @@ def test_rows_of_a_round_that_is_not_in_rounds_yet_are_not_seen(lake):
         ("FAILED_RETRYABLE", -1, True),
         ("BLOCKED", -1, True),
         ("QUARANTINED", 1, False),
-        ("GONE", -1, False),
-        ("TERMINAL", -1, False),
+        ("GONE", -1, True),
+        ("GONE", 1, False),
+        ("TERMINAL", -1, True),
     ],
 )
 def test_a_url_is_due_by_state_and_time(lake, state, wait, due):
@@ -140,6 +141,27 @@ def test_a_url_is_due_by_state_and_time(lake, state, wait, due):
         status = r.ask("SELECT status FROM urls").table()["status"].to_pylist()
         assert ["ELIGIBLE" if due else state] == status
         assert due == r.query("due-count")["urls"][0].as_py()
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "added", "back"),
+    [
+        ("GONE", "accepted", HOUR, True),
+        ("TERMINAL", "accepted", HOUR, True),
+        ("GONE", "accepted", 0 * HOUR, False),  # that is the seed it came from
+        ("GONE", "refused", HOUR, False),
+        ("FETCHED", "accepted", HOUR, False),
+    ],
+)
+def test_what_counts_as_gone_is_due_at_once_when_it_is_given_as_a_seed_again(
+    lake, state, verdict, added, back
+):
+    rests = rows.seen([1], 1, state=[state], next_fetch_at=[NOW + 24 * HOUR])
+    lakes.commit_round(lake, 1, now=NOW, seen=rests)
+    seed = rows.table("seeds", url=["http://a.test/"], url_key=[1], verdict=[verdict], added_at=[NOW + added])
+    lakes.commit_round(lake, 2, now=NOW + HOUR, seeds=seed)
+    with reader(lake, now=NOW + 2 * HOUR) as r:
+        assert [1][:back] == r.query("due-reseeded")["url_key"].to_pylist()
 
 
 def test_due_takes_its_time_from_the_caller_and_keeps_to_a_key_range(lake):
@@ -394,7 +416,7 @@ def test_a_lake_on_s3_is_read_as_one_in_a_folder(s3_lake):
     lakes.commit_round(
         store, 1, seen=rows.seen([1, 2], 1), fetches=rows.table("fetches", url_key=[1], round=[1])
     )
-    lakes.commit_round(store, 2, seen=rows.seen([2], 2, state=["GONE"]))
+    lakes.commit_round(store, 2, seen=rows.seen([2], 2, state=["GONE"], next_fetch_at=[NOW + HOUR]))
     with reader(store) as r:
         assert [1] == r.due()["url_key"].to_pylist()
         found = r.ask("SELECT url_key, day FROM fetches").table().to_pylist()

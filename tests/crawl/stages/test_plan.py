@@ -189,7 +189,7 @@ def test_reasons_tell_new_from_due_and_retry() -> None:
     states = {1: "DISCOVERED", 2: "FETCHED", 3: "FAILED_RETRYABLE", 4: "GONE", 5: "QUARANTINED"}
     failed = due_row(6, state="FETCHED", last_outcome="TIMEOUT")
     made = select([*(due_row(k, state=s) for k, s in states.items()), failed])
-    assert {1: "new", 2: "due", 3: "retry", 4: "due", 5: "recheck", 6: "retry"} == {
+    assert {1: "new", 2: "due", 3: "retry", 4: "revisit", 5: "recheck", 6: "retry"} == {
         row["url_key"]: row["reason"] for row in planned(made)
     }
 
@@ -338,6 +338,16 @@ def reference(
         capacity = min(capacity, host["budget"], 1 if host["circuit"] == "open" else capacity)
         kept += sorted((row for row in rows if row["host"] == name), key=better)[:capacity]
     return sorted(row["url_key"] for row in sorted(kept, key=better)[:most])
+
+
+def test_what_somebody_asked_for_again_is_planned_before_its_date() -> None:
+    early = NOW + timedelta(days=80)
+    rows = [
+        due_row(1, state="GONE", last_outcome="NOT_FOUND", next_fetch_at=early),
+        due_row(2, state="TERMINAL", last_outcome="FORBIDDEN", next_fetch_at=early),
+        due_row(3, state="BLOCKED", last_outcome="SCOPE_DENIED", next_fetch_at=early),
+    ]
+    assert {row["url_key"]: row["reason"] for row in planned(select(rows))} == {1: "revisit", 2: "revisit"}
 
 
 def test_a_domain_is_in_one_group_with_those_in_which_its_robots_txt_lies() -> None:
