@@ -1,6 +1,7 @@
 import asyncio
 import gzip
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -204,6 +205,60 @@ def test_what_is_no_http_is_malformed(said: bytes) -> None:
     answer = get(closing(said))
     assert (answer.outcome, answer.status) == (Outcome.MALFORMED, None)
     assert answer.reason
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome", "reason"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/ht", Outcome.RESET, "head_cut"),
+        (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", Outcome.RESET, "head_cut"),
+        (b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nA: b", Outcome.RESET, "head_cut"),
+        (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nx", Outcome.MALFORMED, "interim_only"),
+        (b"HTTP/1.1 200 OK\r\nNo colon\r\n\r\nx", Outcome.MALFORMED, "header_line"),
+        (b"HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\nx", Outcome.MALFORMED, "header_nul"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nx", Outcome.MALFORMED, "content_length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: x\r\n\r\nx", Outcome.MALFORMED, "transfer_coding"),
+        (b"HTTP/1.2 200 OK\r\n\r\nx", Outcome.MALFORMED, "http_version"),
+        (b"SSH-2.0-x\r\n", Outcome.MALFORMED, "no_http"),
+        (response(600), Outcome.MALFORMED, "status_out_of_range"),
+        (response(206, b"x"), Outcome.MALFORMED, "unasked_206"),
+        (response(204), Outcome.OK, None),
+        (response(205), Outcome.OK, None),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 20 + b"\r\n\r\nx", Outcome.RESET, "body_cut"),
+    ],
+)
+def test_each_breach_has_a_reason_of_ours(said: bytes, outcome: Outcome, reason: str | None) -> None:
+    answer = get(closing(said))
+    assert (answer.outcome, answer.reason) == (outcome, reason)
+
+
+def test_a_connection_is_not_used_beyond_its_idle_limit() -> None:
+    async def check(transport: Transport, server: RawServer) -> None:
+        assert (await transport.get(ask(server, "/"))).reused is False
+        assert (await transport.get(ask(server, "/"))).reused is True
+        await asyncio.sleep(2.1)  # libcurl counts whole seconds
+        assert (await transport.get(ask(server, "/"))).reused is False
+
+    talk({"/": response(200, b"x")}, check, limits=replace(QUICK, keep_alive=timedelta(seconds=1)))
+
+
+def test_time_spent_on_the_name_counts_against_the_deadline() -> None:
+    async def check(transport: Transport, server: RawServer) -> None:
+        answer = await transport.get(ask(server, "/", spent_ms=1_000.0))
+        assert (answer.outcome, answer.reason) == (Outcome.TIMEOUT, "deadline")
+        assert answer.total_ms < 1_000
+
+    talk({"/": dripping(response(200, b"", "Content-Length: 99"), b"x", 99, 0.1)}, check)
+
+
+def test_a_cookie_comes_back_nowhere_not_even_after_a_redirect() -> None:
+    async def check(transport: Transport, server: RawServer) -> None:
+        for path in ("/set", "/moved", "/set"):
+            await transport.get(ask(server, path))
+        assert [seen.header("cookie") for seen in server.seen] == [None] * 3
+
+    cookie = "Set-Cookie: id=1; Path=/"
+    talk({"/set": response(200, b"", cookie), "/moved": response(302, b"", cookie, "Location: /set")}, check)
 
 
 def test_interim_answers_and_trailers_are_not_the_answer() -> None:

@@ -2,8 +2,6 @@
 
 import asyncio
 import gzip
-from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -15,7 +13,7 @@ from crawl.transport import Transport
 from tests.crawl import certificates
 from tests.crawl.http2server import Http2Server, Say, Stream, page
 from tests.crawl.rawserver import RawServer, response
-from tests.crawl.talking import QUICK, answer_of, ask, talk
+from tests.crawl.talking import answer_of, ask, talk
 
 
 @pytest.fixture(scope="module")
@@ -183,17 +181,6 @@ def test_interim_answers_are_not_the_answer(tls: policy.Tls) -> None:
 
     answer = answer_of(served({"/": hinting}), tls=tls)
     assert (answer.outcome, answer.body, answer.headers) == (Outcome.OK, b"ok", "content-length: 2")
-
-
-def test_a_kept_connection_is_not_used_beyond_its_idle_limit(tls: policy.Tls) -> None:
-    async def check(transport: Transport, server: Http2Server) -> None:
-        assert (await transport.get(ask(server, "/"))).reused is False
-        assert (await transport.get(ask(server, "/"))).reused is True
-        await asyncio.sleep(2.1)  # libcurl counts whole seconds
-        assert (await transport.get(ask(server, "/"))).reused is False
-
-    limits = replace(QUICK, keep_alive=timedelta(seconds=1))
-    talk(served({"/": page(b"x")}), check, tls=tls, limits=limits)
 
 
 def test_many_requests_to_one_host_share_a_connection_and_all_are_answered(tls: policy.Tls) -> None:

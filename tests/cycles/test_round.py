@@ -193,6 +193,15 @@ def test_hosts_that_may_be_public_are_asked_only_under_a_name(tmp_path: Path) ->
     assert 0 == delta.version(lake.store, "fetches")
 
 
+def test_a_file_of_authorities_that_is_gone_stops_the_round_before_anything_is_asked(tmp_path: Path) -> None:
+    lake = smallround.new(tmp_path)
+    lake.seed("http://a.test/")
+    lake.store.write("crawl.toml", f'[tls]\nca_file = "{tmp_path}/gone.pem"\n'.encode())
+    with pytest.raises(UsageError, match=r"tls\.ca_file = .* cannot be read"):
+        run(lake.store.root)
+    assert 0 == delta.version(lake.store, "fetches")
+
+
 def test_a_preview_tells_what_the_next_round_would_fetch_and_writes_nothing(lake: Lake) -> None:
     lakes.commit_round(lake.store, 1, seen=rows.seen([1, 2], 1))
     before = lake.store.list("")

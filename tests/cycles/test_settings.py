@@ -12,6 +12,7 @@ from crawl.errors import NoSuchLake, SettingsError
 from cycles import settings
 from cycles.setup import open_lake
 from lake import delta, files
+from tests.crawl.certificates import ca_file
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -104,3 +105,18 @@ def test_there_must_be_a_lake(tmp_path: Path) -> None:
     with pytest.raises(NoSuchLake):
         settings.change(str(tmp_path), "agent.name", "x", NOW)
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_file_of_authorities_must_hold_some_when_it_is_set(place: Path) -> None:
+    before = (place / "crawl.toml").read_bytes()
+    for path, wrong in (
+        (place / "none.pem", "cannot be read"),
+        (place / "crawl.toml", "holds no certificates"),
+    ):
+        with pytest.raises(SettingsError, match=rf"tls\.ca_file = .*{wrong}"):
+            settings.change(str(place), "tls.ca_file", str(path), NOW)
+    with pytest.raises(SettingsError, match="absolute path"):
+        settings.change(str(place), "tls.ca_file", "ca.pem", NOW)
+    assert before == (place / "crawl.toml").read_bytes()
+    own = ca_file(place)
+    assert str(own) in settings.change(str(place), "tls.ca_file", str(own), NOW)

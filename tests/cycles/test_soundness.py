@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawl.errors import SettingsError
-from crawl.policy import Parsing, Settings
+from crawl.policy import Parsing, Settings, Tls
 from crawl.schema import TABLES
 from cycles import config, soundness
 
@@ -119,3 +119,14 @@ def test_known_links_are_those_that_tables_tell_of() -> None:
 )
 def test_name_servers_are_addresses_with_or_without_a_port(server: str) -> None:
     assert config.load(f'[dns]\nservers = ["{server}"]', {}).dns.servers == (server,)
+
+
+def test_a_file_of_authorities_is_named_by_its_whole_path() -> None:
+    assert "tls.ca_file = 'ca.pem' must be an absolute path" in told('[tls]\nca_file = "ca.pem"')
+    config.load(
+        '[tls]\nca_file = "/nowhere/ca.pem"', {}, "crawl.toml"
+    )  # a reader of the lake may not have it
+    with pytest.raises(
+        SettingsError, match=r"^here: tls\.ca_file = '/nowhere/ca\.pem' cannot be read: No such"
+    ):
+        soundness.check_files(Settings(tls=Tls(ca_file="/nowhere/ca.pem")), "here")

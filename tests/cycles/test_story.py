@@ -170,11 +170,11 @@ def test_the_last_outcome_and_the_last_confirmation_have_a_time_each(lake: Lake)
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        ({"status": 200, "content_type": "image/png"}, "image/png is not parsed, only HTML is"),
+        ({"status": 200, "content_type": "image/png", "bytes": 9}, "of image/png nothing could be read"),
         ({"status": 204, "content_type": None}, "an answer 204 brings none"),
-        ({"status": 200, "content_type": None}, "what came was no HTML"),
-        ({"status": 200, "content_type": "a\x1b[31m"}, "a\\x1b[31m is not parsed"),
-        (None, "what came was no HTML"),
+        ({"status": 200, "content_type": None}, "an answer 200 brings none"),
+        ({"status": 200, "content_type": "a\x1b[31m", "bytes": 9}, "of a\\x1b[31m nothing could"),
+        (None, "in what came nothing could be read"),
     ],
 )
 def test_a_page_without_a_text_is_told_with_why(
