@@ -46,7 +46,7 @@ def read(lines: Iterable[str], page_url: str) -> Found:
     said = [one for line in lines for one in _values(line)][:_MOST]
     if not said:
         return NOTHING
-    targets = url.canonical_many([target.partition("#")[0] for target, _ in said], page_url)
+    targets = url.canonical_many([url.without_fragment(target) for target, _ in said], page_url)
     links: dict[tuple[str, str], None] = {}
     canonical = None
     for target, (_, parameters) in zip(targets, said, strict=True):
@@ -77,4 +77,4 @@ def _values(line: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _of_this_page(anchor: str | None, page_url: str) -> bool:
     """Whether the link's context is the page itself (RFC 8288 3.2)."""
-    return anchor is None or url.canonical_many([anchor.partition("#")[0]], page_url)[0] == page_url
+    return anchor is None or url.canonical_many([url.without_fragment(anchor)], page_url)[0] == page_url

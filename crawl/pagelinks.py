@@ -60,7 +60,7 @@ class Collector:
 
     def add(self, href: str, anchor: str | None, rel: str | None, via: str) -> None:
         """One reference as written. Its fragment goes first: what differs only there is one reference."""
-        self.extend([(href.partition("#")[0], anchor, rel, via)])
+        self.extend([(url.without_fragment(href), anchor, rel, via)])
 
     def extend(self, rows: Sequence[Row]) -> None:
         """Many of them, without fragments."""

@@ -47,6 +47,7 @@ __all__ = [
     "origin",
     "psl_hash",
     "split_many",
+    "without_fragment",
 ]
 
 #: an absolute http(s) URL in WHATWG serialisation without fragment; only `canonical` and `canonical_many`
@@ -97,13 +98,23 @@ def canonical_many(texts: Sequence[str], base: str, encoding: str = "utf-8") -> 
     known: dict[str, Url | None] = {}
     out: list[Url | None] = []
     for text in texts:
-        ref = text.partition("#")[0]  # the first `#` begins the fragment, whatever stands before it
+        ref = without_fragment(text)
         try:
             out.append(known[ref])
         except KeyError:
             url = known[ref] = join(ref)
             out.append(url)
     return out
+
+
+def without_fragment(text: str) -> str:
+    """A reference as written without its fragment, which names no other page.
+
+    The first `#` begins it, whatever stands before. Where a space or control would be left at the end, the
+    `#` stays: at the end of a reference a parser strips those, before a fragment it does not.
+    """
+    head, mark, _ = text.partition("#")
+    return head + mark if mark and head and head[-1] <= " " else head
 
 
 # What the path and query states of the standard pass unchanged. Missing on purpose: `'` (escaped in a query),

@@ -270,3 +270,9 @@ def test_a_public_suffix_is_one_by_the_list_alone() -> None:
         name for name in ("com", "co.uk", "github.io", "test", "a.test", "a.co.uk") if is_public_suffix(name)
     ]
     assert found == ["com", "co.uk", "github.io"]
+
+
+def test_what_stands_before_a_fragment_is_not_the_end_of_a_reference() -> None:
+    for text in ("a #b", "a\x01#b", "a\t#", "a ", "a", " #b", "#", "?q #b"):
+        assert canonical_many([text], "http://a.test/x/y") == [canonical(text, "http://a.test/x/y")]
+    assert canonical("a #b", "http://a.test/") == "http://a.test/a%20"
