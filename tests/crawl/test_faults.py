@@ -1,6 +1,7 @@
 """What libcurl's errors become. That real servers cause them is tested with the transport."""
 
 import re
+from pathlib import Path
 
 import pycurl
 import pytest
@@ -27,6 +28,12 @@ def test_reasons_are_codes_with_a_meaning() -> None:
         assert re.fullmatch(r"[a-z][a-z0-9_]+", code)
         assert meaning
         assert meaning[0] != " "
+
+
+def test_the_documentation_has_every_reason(repo_root: Path) -> None:
+    page = (repo_root / "docs" / "requests.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page.partition("## Reasons")[2], re.MULTILINE))
+    assert told == faults.REASONS
 
 
 @pytest.mark.parametrize(
