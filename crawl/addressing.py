@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from math import isfinite
 from typing import Any, Final
 
@@ -82,6 +83,8 @@ class Addressing:
         Without one that is permitted the note says which were refused, else what of the answer was not used.
         """
         port = _port(origin)
+        if len(found.addresses) == 1 and self._guard.permits_port(found.addresses[0], port):
+            return found.addresses[0], found.note
         permitted = [ip for ip in found.addresses if self._guard.permits_port(ip, port)]
         if len(permitted) == len(found.addresses):
             return permitted[queue.faults % len(permitted)], found.note
@@ -114,6 +117,7 @@ class Addressing:
             self._turns.fail(error)  # a task of its own has nobody above it
 
 
+@lru_cache(maxsize=65_536)
 def _port(origin: str) -> int:
     """Port of an origin."""
     scheme, _, rest = origin.partition("://")

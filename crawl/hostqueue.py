@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from crawl.joined import Joined
-from crawl.outcomes import Outcome
+from crawl.outcomes import BY_VALUE, Outcome
 from crawl.policy import Politeness
 from crawl.politeness import PUSHED_BACK, HostState, after, gap
 from crawl.quickrecord import quickrecord
@@ -112,7 +112,7 @@ class HostQueue:
                 state,
                 finished_at=record.finished_at,
                 duration=duration,
-                outcome=Outcome(record.outcome),
+                outcome=BY_VALUE[record.outcome],
                 retry_after_ms=record.retry_after_ms,
                 status=record.status,
                 policy=policy,

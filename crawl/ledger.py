@@ -238,7 +238,7 @@ class Ledger:
         chance = (record.url_key & 0xFFFF_FFFF) / 2**32  # the low bits of a key are as good as random
         queue.settle(record, self._settings.politeness, public=public, unit=chance, fault=not stale)
         if record.kind != "robots" and not stale:
-            self.tries.consider(record, self._second_try(record), queue, chance)
+            self.tries.consider(record, self._second_try, queue, chance)
         if record.outcome == Outcome.REDIRECT:
             self.chains.went(record)
             hop = self._hop(record) if record.kind != "robots" else None

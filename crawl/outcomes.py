@@ -16,7 +16,7 @@ from typing import Final, Literal
 from crawl.policy import Retry
 from crawl.state import State
 
-__all__ = ["FETCHED", "TABLE", "Outcome", "Rule", "brings_page", "delay", "from_status", "limit"]
+__all__ = ["BY_VALUE", "FETCHED", "TABLE", "Outcome", "Rule", "brings_page", "delay", "from_status", "limit"]
 
 
 class Outcome(StrEnum):
@@ -167,6 +167,10 @@ _CLASS: Final[Mapping[int, Outcome]] = {
     4: Outcome.CLIENT_ERROR,
     5: Outcome.SERVER_ERROR,
 }
+
+
+#: outcomes by their value: `Outcome(value)` takes ten times as long
+BY_VALUE: Final[Mapping[str, Outcome]] = {outcome.value: outcome for outcome in Outcome}
 
 
 def from_status(status: int) -> Outcome:

@@ -39,28 +39,44 @@ class Verdict:
     line: int | None = None
 
 
+_ALLOWED: Final = Verdict(True)
+#: agents whose group is remembered; a crawl asks for one
+_AGENTS: Final = 64
+
+
 class Rules:
     """A robots.txt as read. Immutable in what it says; groups are compiled when first asked for."""
 
-    __slots__ = ("_compiled", "_reader", "sitemaps")
+    __slots__ = ("_chosen", "_compiled", "_reader", "sitemaps")
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._compiled: dict[str, Group] = {}
+        self._chosen: dict[str, Group | None] = {}  # by agent
         #: absolute http(s) URLs of the Sitemap lines, each once
         self.sitemaps = tuple(reader.sitemaps)
 
     def verdict(self, agent: str, url: str) -> Verdict:
         """May `agent` (a product token, or a whole User-Agent header) ask for `url`? Any text is answered."""
-        name = self._group_of(agent)
-        path = path_of(url)
-        if name is None or path == _ROBOTS:
-            return Verdict(True)
-        group = self._compiled.get(name)
-        if group is None:
-            group = self._compiled[name] = Group(self._reader.rules(name))
+        try:
+            group = self._chosen[agent]
+        except KeyError:
+            group = self._choose(agent)
+        if group is None or (path := path_of(url)) == _ROBOTS:
+            return _ALLOWED
         line = group.deciding(path)
-        return Verdict(True) if line is None else Verdict(line.allow, line.text(), line.number)
+        return _ALLOWED if line is None else Verdict(line.allow, line.text(), line.number)
+
+    def _choose(self, agent: str) -> Group | None:
+        """The rules that hold for an agent; None where none do."""
+        name = self._group_of(agent)
+        group = None if name is None else self._compiled.get(name)
+        if group is None and name is not None:
+            group = self._compiled[name] = Group(self._reader.rules(name))
+        if len(self._chosen) >= _AGENTS:
+            self._chosen.clear()
+        self._chosen[agent] = group
+        return group
 
     def crawl_delay(self, agent: str) -> float | None:
         """Seconds between requests that the agent's group asks for; None where it says nothing usable."""

@@ -118,6 +118,9 @@ _TRAILING: Final = re.compile("/$")
 def _shape(url: str, limits: Limits) -> str | None:
     if len(url) > limits.url_chars:
         return "url_too_long"
+    slashes = 2 + min(limits.segments, limits.repeated_segment)
+    if url.count("/") <= slashes and url.count("&") < limits.parameters:
+        return None
     rest = url.split("/", 3)
     path, _, query = (rest[3] if len(rest) > 3 else "").partition("?")
     segments = _TRAILING.sub("", path).split("/")

@@ -11,7 +11,9 @@ Time is an argument; it sends nothing. However many tries a round makes, it give
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Final
 
 from crawl.hostqueue import Ask, HostQueue
 from crawl.outcomes import TABLE, Outcome, delay, limit
@@ -19,6 +21,8 @@ from crawl.policy import Retry
 from crawl.records import Fetch
 
 __all__ = ["SecondTries"]
+
+_IN_ROUND: Final = frozenset(outcome.value for outcome, rule in TABLE.items() if rule.in_round)
 
 
 class SecondTries:
@@ -29,16 +33,20 @@ class SecondTries:
         self._heap: list[tuple[datetime, int, Ask, HostQueue]] = []
         self._number = 0
 
-    def consider(self, record: Fetch, ask: Ask, queue: HostQueue, unit: float) -> None:
-        """`record` ended; `ask` would ask the same once more. `unit` in [0, 1) is chance."""
-        rule = TABLE[Outcome(record.outcome)]
+    def consider(
+        self, record: Fetch, again: Callable[[Fetch], Ask], queue: HostQueue, unit: float
+    ) -> None:
+        """`record` ended; `again` of it would ask the same once more. `unit` in [0, 1) is chance."""
         # a body that came in part is parsed as it is: a second one would count its links twice
-        if record.body_hash is not None or not rule.in_round or record.attempt >= limit(rule, self._policy):
+        if record.outcome not in _IN_ROUND or record.bytes > 0:
+            return
+        rule = TABLE[Outcome(record.outcome)]
+        if record.attempt >= limit(rule, self._policy):
             return
         asked_for = timedelta(milliseconds=record.retry_after_ms or 0)
         at = record.finished_at + delay(rule, record.attempt - 1, self._policy, unit, asked_for)
         self._number += 1
-        heapq.heappush(self._heap, (at, self._number, ask, queue))
+        heapq.heappush(self._heap, (at, self._number, again(record), queue))
 
     def due(self, now: datetime) -> list[HostQueue]:
         """Hosts that got a try whose time has come (real time), each as often as it got one."""

@@ -26,7 +26,7 @@ def queue(**changes: Any) -> HostQueue:
 def failed(outcome: Outcome, tries: SecondTries, host: HostQueue, **changes: Any) -> None:
     page = ask("http://a.test/x")
     told = replace(record(page, outcome, None), kind="page", **changes)
-    tries.consider(told, replace(page, attempt=told.attempt + 1), host, 0.5)
+    tries.consider(told, lambda one: replace(page, attempt=one.attempt + 1), host, 0.5)
 
 
 def test_a_try_falls_due_after_its_rules_delay_which_doubles() -> None:
@@ -55,7 +55,7 @@ def test_what_a_server_said_is_not_asked_twice_in_a_round(outcome: Outcome) -> N
 
 def test_what_came_in_part_is_not_asked_twice_in_a_round() -> None:
     tries = SecondTries(Retry())
-    failed(Outcome.RESET, tries, queue(), body_hash="h", truncated=True)
+    failed(Outcome.RESET, tries, queue(), bytes=7, truncated=True)
     assert tries.due(NOW + timedelta(days=9)) == []
 
 
