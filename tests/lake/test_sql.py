@@ -28,6 +28,7 @@ PARAMETERS = {
     "since": NOW,
     "hosts": ["d1.test"],
     "policy_version": "p",
+    "types": ["text/html"],
 }
 
 
