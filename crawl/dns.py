@@ -45,6 +45,8 @@ _MOST_ALIASES: Final = 16
 _REMEMBERED: Final = 200_000
 #: c-ares repeats a question to a server that was quick before after so many seconds, then after twice as many
 _FIRST_TRY: Final = 0.25
+#: questions asked over a connection of their own at once: each takes a thread and an inotify instance
+_ALONE: Final = 16
 #: RFC 1035, RFC 2308: the name or the record does not exist; everything else may pass
 _NO_SUCH: Final = frozenset(
     {
@@ -110,6 +112,7 @@ class Resolver:
         self._ahead = dns.prefetch
         self._listed = Listed(dns)
         self._open = asyncio.Semaphore(dns.in_flight)
+        self._alone = asyncio.Semaphore(_ALONE)
         self._kept: dict[str, _Kept] = {}
         self._flights: dict[str, asyncio.Task[Resolved]] = {}
         self._asking: aiodns.DNSResolver | None = None
@@ -247,13 +250,33 @@ class Resolver:
         return ResolveError(outcome, detail, ms=(self._clock() - started) * 1e3)
 
     async def _query(self, host: str) -> _Found:
-        """IPv4 addresses, IPv6 ones where there is no other."""
+        """What the name servers say, asked again alone where nonsense came.
+
+        Questions share a connection, and c-ares ends all of them when one answer over it is no message: a
+        name whose server has nonsense sent must cost no other name its answer.
+        """
         if self._asking is None:
-            self._asking = aiodns.DNSResolver(
-                nameservers=self._servers or None, timeout=2.0, tries=_tries(self._timeout)
-            )
-        found = await self._addresses(self._asking, host, "A")
-        return found if found.addresses else await self._addresses(self._asking, host, "AAAA")
+            self._asking = self._channel()
+        try:
+            return await self._either(self._asking, host)
+        except aiodns.error.DNSError as error:
+            if error.args[0] != aiodns.error.ARES_EBADRESP:
+                raise
+        async with self._alone:
+            channel = self._channel()
+            try:
+                return await self._either(channel, host)
+            finally:
+                await channel.close()
+
+    def _channel(self) -> aiodns.DNSResolver:
+        tries = _tries(self._timeout)
+        return aiodns.DNSResolver(nameservers=self._servers or None, timeout=2.0, tries=tries)
+
+    async def _either(self, asking: aiodns.DNSResolver, host: str) -> _Found:
+        """IPv4 addresses, IPv6 ones where there is no other."""
+        found = await self._addresses(asking, host, "A")
+        return found if found.addresses else await self._addresses(asking, host, "AAAA")
 
     @staticmethod
     async def _addresses(asking: aiodns.DNSResolver, host: str, kind: str) -> _Found:

@@ -209,7 +209,7 @@ def test_failures_are_told_apart_and_remembered(name: str, say: Say, outcome: Ou
                 assert caught.value.cached is cached
             asked = len(server.asked)
             assert isinstance(names.known(name), ResolveError)
-            assert len(server.asked) == asked <= 4
+            assert len(server.asked) == asked <= 6
             now[0] = 61.0
             assert names.known(name) is None
 
@@ -242,6 +242,19 @@ def test_a_server_that_is_not_there_fails_and_the_next_one_answers() -> None:
             settings = policy.Dns(servers=(gone.setting, server.setting))
             async with Resolver(settings) as names:
                 assert (await names.resolve("a.test")).addresses == ("192.0.2.1",)
+
+    asyncio.run(main())
+
+
+def test_nonsense_for_one_name_costs_no_other_name_its_answer() -> None:
+    async def main() -> None:
+        good = {f"n{i}.test": slow(0.1, leads_to("192.0.2.1")) for i in range(20)}
+        bad = {f"bad{i}.test": garbage(b"\xff" * 40) for i in range(3)}
+        async with resolver(says={**good, **bad}) as (names, _):
+            found = await asyncio.gather(
+                *(names.resolve(name) for name in (*good, *bad)), return_exceptions=True
+            )
+            assert [type(one) for one in found] == [Resolved] * 20 + [ResolveError] * 3
 
     asyncio.run(main())
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from crawl import journal, policy, url
+from crawl.addresscap import Cap
 from crawl.dns import Resolver
 from crawl.egress import Guard
 from crawl.keys import Keyer
@@ -124,9 +125,12 @@ async def fetch_group(
     held: Callable[[str, str], bool] = lambda host, domain: False,
     progress: Callable[[fetch.Progress], None] = lambda seen: None,
     resumed: bool = False,
+    guard: Guard | None = None,
+    caps: Mapping[str, Cap] | None = None,
+    groups: int = 1,
 ) -> Result:
     sink = sink or Memory()
-    guard = Guard(settings.egress)
+    guard = guard or Guard(settings.egress)
     async with (
         Transport(guard, settings.limits, settings.agent) as transport,
         Resolver(settings.dns) as resolver,
@@ -152,6 +156,8 @@ async def fetch_group(
             deadline=time.monotonic() + window,
             progress=progress,
             resumed=resumed,
+            caps=caps or {},
+            groups=groups,
         )
     return Result(visited, sink.entries(), server)
 
