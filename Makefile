@@ -3,12 +3,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP = -m pip --quiet --disable-pip-version-check
 INSTALL = $(PIP) install --constraint constraints.txt
 
-.PHONY: help demo test test-slow check format bench constraints clean
+.PHONY: help demo test test-slow fuzz check format bench constraints clean
 
 help:
 	@echo "make demo         three rounds over a small web on this machine"
 	@echo "make test         the tests, without the slow ones"
 	@echo "make test-slow    the slow tests: kills, races, many rounds"
+	@echo "make fuzz         ten minutes of random input for every reader"
 	@echo "make check        ruff, mypy and the import contracts"
 	@echo "make format       let ruff format the code"
 	@echo "make bench        measure: against Scrapy, against a bare loop, memory, an idle round"
@@ -23,6 +24,9 @@ test: .venv/.ready
 
 test-slow: .venv/.ready
 	.venv/bin/python -m pytest -q -m slow
+
+fuzz: .venv-fuzz/.ready
+	.venv-fuzz/bin/python -m tests.fuzz all --minutes 10
 
 check: .venv/.ready
 	.venv/bin/ruff check .
@@ -40,8 +44,9 @@ bench: .venv-bench/.ready
 .venv-run/.ready: EXTRAS =
 .venv/.ready: EXTRAS = [test,dev]
 .venv-bench/.ready: EXTRAS = [bench]
+.venv-fuzz/.ready: EXTRAS = [fuzz]
 
-.venv-run/.ready .venv/.ready .venv-bench/.ready: pyproject.toml constraints.txt
+.venv-run/.ready .venv/.ready .venv-bench/.ready .venv-fuzz/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(@D)
@@ -52,7 +57,7 @@ bench: .venv-bench/.ready
 constraints:
 	rm -rf .venv-fresh
 	$(PYTHON) -m venv .venv-fresh
-	.venv-fresh/bin/python $(PIP) install --editable '.[test,dev,bench,notebook]'
+	.venv-fresh/bin/python $(PIP) install --editable '.[test,dev,bench,fuzz,notebook]'
 	.venv-fresh/bin/python $(PIP) freeze --exclude-editable > .venv-fresh/frozen.txt
 	sed '/^[^#]/d' constraints.txt > .venv-fresh/constraints.txt
 	LC_ALL=C sort --ignore-case .venv-fresh/frozen.txt >> .venv-fresh/constraints.txt
@@ -60,6 +65,6 @@ constraints:
 	rm -rf .venv-fresh
 
 clean:
-	rm -rf .venv .venv-run .venv-bench .venv-fresh build dist *.egg-info
+	rm -rf .venv .venv-run .venv-bench .venv-fuzz .venv-fresh build dist *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
