@@ -9,17 +9,27 @@ knows nothing of what the lake holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from crawl import priority
 from crawl.columns import Column, Floats, Ints, among, flags, ints, make, take, texts
 from crawl.policy import Planning
 from crawl.schema import CANDIDATES
 
-__all__ = ["LINK_COLUMNS", "REDIRECT_IMPORTANCE", "first_score", "of_hops", "of_links", "of_seeds"]
+__all__ = [
+    "LINK_COLUMNS",
+    "LISTED_IMPORTANCE",
+    "REDIRECT_IMPORTANCE",
+    "first_score",
+    "kind_of",
+    "of_hops",
+    "of_links",
+    "of_seeds",
+]
 
 #: importance that a redirect gives its target: a high seed's
 REDIRECT_IMPORTANCE: Final = priority.SEED_IMPORTANCE["high"]
@@ -34,16 +44,28 @@ LINK_COLUMNS: Final = (
     "depth",
     "first_parse",
     "admitted",
+    "is_internal",
+    "target_kind",
+    "lastmod",
+    "changefreq",
+    "priority",
 )
 
-_FOUND: Final = ("redirect", "sitemap", "feed")
+_FOUND: Final = ("redirect", "sitemap", "feed", "robots", "well_known")
+#: importance that a site's own list gives: a high seed's
+LISTED_IMPORTANCE: Final = priority.SEED_IMPORTANCE["high"]
 
 
 def of_links(links: pa.Table, planning: Planning) -> pa.Table:
     """From rows of `links` (LINK_COLUMNS), in their order."""
     rows = links.filter(links["admitted"])
     told = among(rows["via"], _FOUND)
-    importance = np.where(told == 0, REDIRECT_IMPORTANCE, priority.LINK_IMPORTANCE)
+    # what a feed names elsewhere is a link like any other; a sitemap names only what it may speak for
+    announced = (told == 1) | ((told == 2) & flags(rows["is_internal"]))
+    listed = announced | (told > 2)
+    importance = np.select(
+        [told == 0, listed], [REDIRECT_IMPORTANCE, LISTED_IMPORTANCE], priority.LINK_IMPORTANCE
+    )
     depth = ints(rows["depth"])
     return make(
         CANDIDATES,
@@ -54,6 +76,11 @@ def of_links(links: pa.Table, planning: Planning) -> pa.Table:
         source_key=rows["source_key"],
         depth=depth,
         found_by=take(texts([*_FOUND, "link"]), np.where(told < 0, len(_FOUND), told)),
+        kind=kind_of(rows["target_kind"]),
+        announced=announced,
+        lastmod=rows["lastmod"],
+        changefreq=rows["changefreq"],
+        priority=rows["priority"],
         counts=rows["first_parse"],
         importance=importance,
         score=first_score(importance, depth, planning),
@@ -66,6 +93,7 @@ def of_seeds(
     spellings: Column,
     domains: Sequence[str],
     priorities: Column,
+    kinds: Column,
     planning: Planning,
 ) -> pa.Table:
     """From accepted seeds: parallel columns, `urls` canonical, `priorities` of `crawl.priority`."""
@@ -81,6 +109,8 @@ def of_seeds(
         target_domain=texts(domains),
         depth=depth,
         found_by="seed",
+        kind=kinds,
+        announced=False,
         counts=False,
         importance=importance,
         score=first_score(importance, depth, planning),
@@ -101,10 +131,17 @@ def of_hops(visits: pa.Table, planning: Planning) -> pa.Table:
         source_key=hops["referrer_key"],
         depth=depth,
         found_by="redirect",
+        kind=hops["kind"],
+        announced=False,
         counts=False,
         importance=importance,
         score=first_score(importance, depth, planning),
     )
+
+
+def kind_of(column: Column) -> Any:
+    """Kinds as told; a page where a row is older than kinds are."""
+    return pc.coalesce(column, pa.scalar("page", pa.string()))
 
 
 def first_score(importance: Floats, depth: Ints, planning: Planning) -> Floats:

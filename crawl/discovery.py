@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crawl import announced, priority
 from crawl import candidates as candidates_of
-from crawl import priority
 from crawl.columns import Bools, Floats, Ints, flags, floats, ints, make, take, texts
 from crawl.policy import Planning
 from crawl.schema import SEEN
@@ -94,6 +94,7 @@ def new_rows(
     candidates: pa.Table,
     met: Met,
     unknown: Bools,
+    told: announced.Announced | None = None,
     *,
     planning: Planning,
     policy_version: str,
@@ -102,6 +103,7 @@ def new_rows(
 ) -> pa.Table:
     """Rows of `seen` (SEEN, by url_key) for the met keys that `unknown` marks: DISCOVERED, due at once."""
     at = np.flatnonzero(unknown)
+    told = announced.reduce(candidates) if told is None else told
     first = take(candidates, _first(candidates, met, at))
     urls = first["target_url"].to_pylist()
     origins, hosts, domains = split_many(urls)
@@ -119,6 +121,7 @@ def new_rows(
         domain=texts(domains),
         rules_version=RULES_VERSION,
         depth=met.depth[at],
+        kind=announced.kinds(told, met.keys[at]),
         found_by=first["found_by"],
         first_referrer_key=pa.array(source, mask=source == _NOBODY),
         first_seen_at=now,
@@ -136,6 +139,7 @@ def new_rows(
         importance=importance,
         score=score,
         tier=texts(priority.tier(score, np.zeros(len(at), dtype=np.bool_), planning)),
+        **announced.hints(told, met.keys[at]),
         eligible_since=now,
         next_fetch_at=now,
         interval_s=0.0,

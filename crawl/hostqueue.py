@@ -27,7 +27,7 @@ _MS = timedelta(milliseconds=1)
 
 @quickrecord
 class Ask:
-    """One request to make: a page or a robots.txt, with what its record needs."""
+    """One request to make: a page, sitemap, feed or robots.txt, with what its record needs."""
 
     kind: str
     url: str
@@ -59,7 +59,7 @@ class HostQueue:
     delays: dict[str, float | None] = field(default_factory=dict)
     #: something was learnt about the host in this round
     touched: bool = False
-    #: page requests of this round, and those of them that were conditional and answered 304
+    #: requests of this round but for robots.txt, and those of them that were conditional and answered 304
     pages: int = 0
     conditional: int = 0
     unchanged: int = 0
@@ -134,7 +134,7 @@ class HostQueue:
         self.last_end = record.finished_at
         self.answered |= record.status is not None
         self.touched = True
-        if record.kind == "page":
+        if record.kind != "robots":
             self.pages += 1
             if record.request_validators is not None:
                 self.conditional += 1

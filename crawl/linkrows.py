@@ -8,6 +8,7 @@ It reads no page and stores nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,13 +21,38 @@ from crawl.policy import Settings
 from crawl.rejects import Rejects
 from crawl.schema import LINKS
 
-__all__ = ["COLUMNS", "LinkRows"]
+__all__ = ["COLUMNS", "Hints", "LinkRows"]
 
 #: the table's columns without those that are the round's
 COLUMNS: Final = pa.schema([field for field in LINKS if field.name not in {"day", "round"}])
 
+#: columns that only sitemaps and feeds fill, and how the first comes
+_TOLD: Final = ("lastmod", "changefreq", "priority")
+_AS: Final[dict[str, pa.DataType]] = {"lastmod": pa.int64()}
+
 #: reasons of crawl.scope that go before depth
 _BEFORE_DEPTH: Final = frozenset({"url_credentials", "scope_host", "scope_excluded"})
+
+
+#: ways that a page's own links are never found by: what an operator says of links does not concern them
+_LISTED: Final = ("sitemap", "feed", "robots", "well_known", "alternate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """What a sitemap or feed says of the URLs it names, as parallel columns. `refused`: why not taken."""
+
+    kind: str  # page, sitemap or feed: of all of them
+    lastmod: Sequence[int | None]  # microseconds since 1970
+    changefreq: Sequence[str | None]
+    priority: Sequence[float | None]
+    refused: Sequence[str | None]
+
+    @classmethod
+    def nothing(cls, kind: str, count: int) -> Hints:
+        """No more than what kind the URLs are of."""
+        none = [None] * count
+        return cls(kind=kind, lastmod=none, changefreq=none, priority=none, refused=none)
 
 
 class _Numbers(dict[str, int]):
@@ -50,6 +76,7 @@ class LinkRows:
         self._rels: list[str | None] = []
         self._vias: list[str] = []
         self._pages: list[tuple[int, int, int, int, bool, bool]] = []
+        self._hints: list[tuple[int, Hints]] = []  # and the number of the first link that they are of
 
     def __len__(self) -> int:
         return len(self._at)
@@ -66,9 +93,12 @@ class LinkRows:
         depth: int,
         first_parse: bool,
         nofollow: bool = False,
+        hints: Hints | None = None,
     ) -> None:
         """Links of one page as parallel columns, targets canonical. `depth` is theirs; `nofollow` all."""
         targets = self._targets
+        if hints is not None:
+            self._hints.append((len(self._at), hints))
         self._at += [targets[target] for target in urls]
         self._anchors += anchors
         self._rels += rels
@@ -93,7 +123,9 @@ class LinkRows:
         allowed = self._vias_allowed()
         unfollowed = self._unfollowed(nofollow[page].astype(bool))
         deep = depths[page] > settings.limits.depth
-        admitted = within[at] & ~deep & allowed & ~unfollowed
+        told, refused = self._told(len(at))
+        barred = np.array([reason is not None for reason in refused], dtype=bool)
+        admitted = within[at] & ~deep & allowed & ~unfollowed & ~barred
         early = np.array([reason in _BEFORE_DEPTH for reason in reasons], dtype=bool)
         why = np.select([early[at], deep, ~within[at], ~allowed], [0, 1, 0, 2], 3)
 
@@ -107,6 +139,7 @@ class LinkRows:
             "anchor": pa.array(self._anchors, pa.string()),
             "rel": pa.array(self._rels, pa.string()),
             "via": pa.array(self._vias, pa.string()),
+            **told,
             "depth": depths[page].astype(np.int32),
             "first_parse": first[page].astype(bool),
             "admitted": admitted,
@@ -115,11 +148,39 @@ class LinkRows:
         keep = self._first_of_equals(page, keys, at)
         if keep is not None:
             rows = rows.filter(pa.array(keep))
-            admitted, why, at = admitted[keep], why[keep], at[keep]
-        return rows, _tally(urls, hosts, reasons, at[~admitted], why[~admitted])
+            admitted, why, at, barred = admitted[keep], why[keep], at[keep], barred[keep]
+            refused = refused[keep]
+        tally = _tally(urls, hosts, reasons, at[~admitted & ~barred], why[~admitted & ~barred])
+        for row in np.flatnonzero(barred).tolist():
+            tally.add(refused[row], hosts[at[row]], urls[at[row]])
+        return rows, tally
+
+    def _told(self, count: int) -> tuple[dict[str, Any], Any]:
+        """Columns of what sitemaps say, and reasons of what is not taken."""
+        if not self._hints:
+            nothing = np.full(count, None, dtype=object)
+            kinds: Any = pa.repeat(pa.scalar("page", pa.string()), count)
+            return {
+                "target_kind": kinds,
+                **{n: pa.nulls(count, COLUMNS.field(n).type) for n in _TOLD},
+            }, nothing
+        kind = np.full(count, "page", dtype=object)
+        columns: dict[str, Any] = {name: np.full(count, None, dtype=object) for name in (*_TOLD, "refused")}
+        for start, hints in self._hints:
+            part = slice(start, start + len(hints.refused))
+            kind[part] = hints.kind
+            for name, column in columns.items():
+                column[part] = getattr(hints, name)
+        refused = columns.pop("refused")
+        made = {
+            name: pa.array(column, _AS.get(name, COLUMNS.field(name).type))
+            for name, column in columns.items()
+        }
+        made["lastmod"] = made["lastmod"].cast(COLUMNS.field("lastmod").type)
+        return {"target_kind": pa.array(kind, pa.string()), **made}, refused
 
     def _vias_allowed(self) -> Bools:
-        allowed = set(self._settings.parsing.via)
+        allowed = {*self._settings.parsing.via, *_LISTED}
         if set(self._vias) <= allowed:
             return np.ones(len(self._vias), dtype=bool)
         return np.array([via in allowed for via in self._vias], dtype=bool)

@@ -32,6 +32,7 @@ __all__ = [
     "Round",
     "Scope",
     "Settings",
+    "Sitemaps",
     "Storage",
     "Tls",
 ]
@@ -238,6 +239,22 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sitemaps:
+    """Lists of URLs that sites publish: sitemaps, and feeds. Fetched like any page (docs/sitemaps.md)."""
+
+    enabled: bool = True  # Sitemap lines of robots.txt are followed; seeds of kind sitemap always are
+    feeds: bool = True  # feeds that pages name (link rel=alternate) are followed
+    #: ask each origin whose robots.txt names no sitemap for /sitemap.xml; off, as most have none there, and
+    #: who wants one read says so in robots.txt
+    well_known: bool = False
+    bytes: int = 52_428_800  # of one, as received and unpacked; sitemaps.org: 50 MB
+    urls: int = 50_000  # entries read of one; sitemaps.org
+    nesting: int = 3  # indexes in one another
+    hosts: int = 100  # hosts whose sitemaps one index may name
+    deadline: timedelta = timedelta(seconds=30)  # time to read one: 50 MB take 3 s where nothing else runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
     """How long rows are kept after their last confirmation."""
 
@@ -283,5 +300,6 @@ class Settings:
     recrawl: Recrawl = Recrawl()
     planning: Planning = Planning()
     identity: Identity = Identity()
+    sitemaps: Sitemaps = Sitemaps()
     retention: Retention = Retention()
     storage: Storage = Storage()

@@ -25,6 +25,7 @@ class Planned:
     domain: str
     position: int
     depth: int
+    kind: str = "page"
     etag: str | None = None
     last_modified: str | None = None
     content_hash: str | None = None
@@ -98,6 +99,7 @@ class Skip:
     url: str
     host: str
     depth: int
+    kind: str = "page"
     outcome: str  # e.g. ROBOTS_DENIED; a value of crawl.outcomes.Outcome
     reason: str
     decided_at: datetime

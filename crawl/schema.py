@@ -60,8 +60,9 @@ origin                text    scheme://host:port
 host                  text    host name or IP address
 domain                text    registrable domain; an IP address is its own
 rules_version         int     version of the identity rules that made the key
-depth                 short   fewest links from a seed at discovery
-found_by              text    seed, link, sitemap, feed or redirect
+kind                  text?   page, sitemap or feed: how it is read; null in rows older than this column: page
+depth                 short   fewest links from a seed at discovery; of a sitemap, how many indexes led to it
+found_by              text    seed, link, sitemap, feed, redirect, robots (Sitemap line) or well_known
 first_referrer_key    int?    page that led here first; null for a seed
 first_seen_at         time    planning time of the round that discovered it
 first_seen_round      int     that round
@@ -95,8 +96,13 @@ redirect_to_key       int?    where it redirects; null when it does not
 importance            float   0 to 1
 score                 float   priority, higher first
 tier                  text    critical, high, medium, low or discovery
+announced_by          int?    sitemap or feed that named it last; null where none did
+lastmod               time?   newest date of change that one gave it
+changefreq            text?   always to never, as its sitemap says: a hint, compared within its site only
+sitemap_priority      float?  0 to 1, likewise
 eligible_since        time    since when it has been waiting to be fetched
 next_fetch_at         time    not before this
+visited_round         int?    round that asked it last, or decided not to; null before the first
 interval_s            float   seconds between checks that led to next_fetch_at
 fetched_at            time?   stage: last successful fetch
 parsed_at             time?   stage: last parse
@@ -124,6 +130,7 @@ position            int     order in the group's fetch list; -1 for a cut
 url_key             int?    null for a cut
 url                 text?   null for a cut
 host                text    host
+kind                text?   page, sitemap or feed; null for a cut
 tier                text?   tier; null for a cut
 score               float   score; of a cut: the score below which it cut
 reason              text    why now, or why cut
@@ -241,7 +248,11 @@ target_domain  text   its domain
 is_internal    bool   both in one domain
 anchor         text?  anchor text
 rel            text?  rel tokens
-via            text   a, area, link, frame, iframe, refresh, header, sitemap or redirect
+via            text   a, area, link, frame, iframe, refresh, header, redirect, or see found_by of `seen`
+target_kind    text?  page, sitemap or feed: how the target is to be read; null as in `seen`
+lastmod        time?  when the target changed last, as a sitemap or feed says
+changefreq     text?  how often, as a sitemap says
+priority       float? 0 to 1, as a sitemap says
 depth          short  depth of the target through this link
 first_parse    bool   the source was parsed for the first time: it counts as an in-link
 admitted       bool   may become a candidate; false: out of scope or over a limit (counted in rejects)
@@ -391,6 +402,7 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
 VISITS = _schema("""
 url_key          int     URL
 url              text    canonical
+kind             text    page, sitemap or feed
 host             text    host
 depth            short   depth of the planned URL that led here (a hop keeps its chain's depth)
 referrer_key     int?    previous hop; null for a planned URL
@@ -424,7 +436,12 @@ discovered_url  text?   spelling met, where it differs
 target_domain   text    its domain
 source_key      int?    page that led here; null for a seed
 depth           short   depth through this path
-found_by        text    seed, link, sitemap, feed or redirect
+found_by        text    seed, link, sitemap, feed, redirect, robots or well_known
+kind            text    page, sitemap or feed
+announced       bool    a sitemap or feed that may speak for it names it
+lastmod         time?   date of change it gives
+changefreq      text?   how often it changes, it says
+priority        float?  0 to 1, it says
 counts          bool    counts as an in-link
 importance      float   importance this path gives, 0 to 1
 score           float   score this path gives

@@ -37,7 +37,7 @@ _FIELDS: Final = {
 #: how far from the start the root element is looked for: behind an internal subset, or a script's warning
 _HEAD: Final = 1_000_000
 _STEP: Final = 65_536
-#: bytes that may come to nothing: a tag (or comment) longer than that is nobody's, and is held in memory whole
+#: bytes that may come to nothing: a longer tag (or comment) is nobody's, and would be held in memory whole
 _RUN: Final = 1_048_576
 #: elements in one another; a feed's content can be nested, an entry's own fields are not
 _DEPTH: Final = 200

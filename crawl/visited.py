@@ -63,6 +63,7 @@ class _Case:
 
     rows: pa.Table
     visits: pa.Table
+    page: Bools  # asked as a page; else as a sitemap or feed, of which there is no document
     outcome: Ints  # place in the list of outcomes
     moved: lifecycle.Moved
     state: Any  # text column: the state after
@@ -110,10 +111,31 @@ def after(
         "last_outcome": visits["outcome"],
         "last_error": pc.if_else(pa.array(case.well), None, pc.coalesce(visits["reason"], visits["outcome"])),
         "http_status": pc.coalesce(visits["http_status"], rows["http_status"]),
+        "kind": _turned(case, settings),
+        "visited_round": round,
         "round": round,
     }
     columns |= _worth(case, columns, settings)
     return make(SEEN, len(rows), **columns)
+
+
+#: types of pages that are lists of pages
+_FEEDS: Final = ("application/rss+xml", "application/atom+xml")
+_LISTS: Final = ("text/xml", "application/xml", "application/gzip", "application/x-gzip")
+
+
+def _turned(case: _Case, settings: Settings) -> Any:
+    """How a URL is to be read: what was asked as a page and came as a feed is one, and so is a sitemap, of
+    which only XML (or gzip) can be seen, and the word `sitemap` in its name.
+    """
+    kind: Any = pc.coalesce(case.rows["kind"], pa.scalar("page", pa.string()))
+    if not case.was(Outcome.UNSUPPORTED_TYPE).any():
+        return kind
+    asked = case.page & equals(kind, "page") & case.was(Outcome.UNSUPPORTED_TYPE)
+    feed = asked & (among(case.visits["sniffed_type"], _FEEDS) >= 0) & settings.sitemaps.feeds
+    matches: Any = pc.match_substring_regex(case.rows["url"], r"(?i)sitemap[^/?]*(\?|$)")
+    listed = asked & (among(case.visits["sniffed_type"], _LISTS) >= 0) & flags(matches)
+    return _choose(feed, "feed", "sitemap", listed & settings.sitemaps.enabled, kind)
 
 
 def one_each(visits: pa.Table) -> pa.Table:
@@ -160,6 +182,7 @@ def _case(
     return _Case(
         rows=rows,
         visits=visits,
+        page=equals(visits["kind"], "page"),
         outcome=outcome,
         moved=moved,
         state=pc.if_else(pa.array(kept), State.FETCHED.value, moved.states),
@@ -215,6 +238,7 @@ def _content(case: _Case) -> dict[str, Any]:
     # what came of a page stands until it comes whole; what is too large never will
     part = flags(visits["truncated"]) & _given(visits["document_key"])
     part &= ~_given(rows["document_key"]) | case.was(Outcome.TOO_LARGE)
+    listed = ~case.page & case.was(Outcome.OK) & flags(visits["changed"])
     news |= part
     forget |= part
     document = _choose(unread | gone, None, visits["document_key"], news, rows["document_key"])
@@ -252,7 +276,7 @@ def _content(case: _Case) -> dict[str, Any]:
             case, arrived_or_part & ~_given(rows["first_fetched_at"]), "first_fetched_at"
         ),
         "fetched_at": _stamp(case, fetched, "fetched_at"),
-        "parsed_at": _stamp(case, news, "parsed_at"),
+        "parsed_at": _stamp(case, news | listed, "parsed_at"),
         "stored_at": _stamp(case, (_SAME[case.outcome] | part) & _given(document), "stored_at"),
         "index_ready_at": _stamp(case, told, "index_ready_at"),
     }
@@ -299,7 +323,7 @@ def _reason(case: _Case, document: Column) -> Any:
     """Why it is in its state; null where nothing is to be explained."""
     told: Any = pc.coalesce(case.visits["reason"], pc.ascii_lower(case.visits["outcome"]))
     before: Any = case.rows["reason"]
-    empty = ~_given(document)
+    empty = ~_given(document) & case.page
     good = _choose(
         _SAME[case.outcome] & empty,
         pc.coalesce(before, pa.scalar("no_content")),

@@ -24,7 +24,7 @@ from crawl.schema import FETCHES, VISITS
 __all__ = ["arrived", "fetch_rows", "visit_rows"]
 
 #: document_key and canonical hint of a parsed page
-Parsed: TypeAlias = "tuple[int, str | None]"
+Parsed: TypeAlias = "tuple[int | None, str | None]"
 
 #: columns of `fetches` that are fields of a record; the others are the task's
 _OF_RECORD: Final = tuple(name for name in FETCHES.names if name in {field.name for field in fields(Fetch)})
@@ -33,9 +33,9 @@ _MOVED: Final = frozenset({Outcome.REDIRECT.value, Outcome.REDIRECT_LOOP.value})
 
 
 def arrived(record: Fetch) -> bool:
-    """Whether a page's content came that is not what was known."""
+    """Whether content came that is not what was known: of a page, a sitemap or a feed."""
     return (
-        record.kind == "page"
+        record.kind != "robots"
         and brings_page(record.status)
         and record.body_hash is not None
         and record.body_hash != record.known_hash
@@ -61,7 +61,7 @@ def visit_rows(
     """Rows of `visits`, sorted by url_key. `failed`: pages whose parse was given up, with its reason."""
     chosen: dict[int, Fetch | Skip] = {}
     for record in records:
-        if isinstance(record, Fetch) and record.kind != "page":
+        if isinstance(record, Fetch) and record.kind == "robots":
             continue
         other = chosen.get(record.url_key)
         if other is None or _rank(record) > _rank(other):
@@ -111,6 +111,7 @@ def _fetched(record: Fetch, parsed: Parsed | None, failure: str | None, targets:
     return {
         "url_key": record.url_key,
         "url": record.url,
+        "kind": record.kind,
         "host": record.host,
         "depth": record.depth,
         "referrer_key": record.referrer_key,
@@ -138,6 +139,7 @@ def _skipped(record: Skip) -> dict[str, Any]:
     return {
         "url_key": record.url_key,
         "url": record.url,
+        "kind": record.kind,
         "host": record.host,
         "depth": record.depth,
         "referrer_key": record.referrer_key,

@@ -76,8 +76,8 @@ class _Lost(Exception):
         return bool(self.args[2])
 
 
-def page(record: Fetch, body: Body) -> tuple[Any, ...]:
-    """One page of a batch: a fetch and its body."""
+def page(record: Fetch, body: Body, vouching: Sequence[str] = ()) -> tuple[Any, ...]:
+    """One page of a batch: a fetch and its body; of a sitemap, the hosts for which it may speak."""
     return (
         record.url_key,
         record.url,
@@ -91,7 +91,13 @@ def page(record: Fetch, body: Body) -> tuple[Any, ...]:
         record.sniffed_type,
         body.data,
         body.zstd,
+        record.kind,
+        tuple(vouching),
     )
+
+
+#: where a page's kind stands in its batch
+_KIND: Final = 12
 
 
 class ParseChild:
@@ -100,6 +106,7 @@ class ParseChild:
     def __init__(self, root: str, settings: Settings) -> None:
         self._setup = (root, pickle.dumps(settings))
         self._deadline = settings.parsing.deadline.total_seconds()
+        self._long_deadline = settings.sitemaps.deadline.total_seconds()
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Pipe | None = None
@@ -153,7 +160,10 @@ class ParseChild:
             raise _Lost(None, "parse_killed", True) from error
         done, used = 0, self._cpu_seconds()
         while True:
-            message = self._next(pipe, done, used, whole=done == len(batch))
+            whole = done == len(batch)
+            message = self._next(
+                pipe, done, used, _PATIENCE if whole else self._time(batch[done]), whole=whole
+            )
             if message[0] == "done":
                 _, done, used = message
             else:
@@ -166,10 +176,13 @@ class ParseChild:
                     failed=dict(failed),
                 )
 
-    def _next(self, pipe: Pipe, done: int, used: float, *, whole: bool) -> tuple[Any, ...]:
+    def _time(self, page: tuple[Any, ...]) -> float:
+        """Seconds that reading it may take."""
+        return self._deadline if page[_KIND] == "page" else self._long_deadline
+
+    def _next(self, pipe: Pipe, done: int, used: float, patience: float, *, whole: bool) -> tuple[Any, ...]:
         """The child's next message; raises _Lost. `whole`: all pages are done, the sum is awaited."""
         at = None if whole else done
-        patience = _PATIENCE if whole else self._deadline
         began = time.monotonic()
         while True:
             try:

@@ -70,12 +70,15 @@ def _serve(
     finished = 0
     # Four times its deadline: the parent decides first, if there is one.
     patience = 4 * settings.parsing.deadline.total_seconds() + 1
+    long_patience = 4 * settings.sitemaps.deadline.total_seconds() + 1
 
     def pages() -> Iterator[parse.RawPage]:
         nonlocal finished
         for fields in batch:
-            signal.setitimer(signal.ITIMER_REAL, patience)  # SIGALRM ends the process, in C code as well
-            yield _page(fields)
+            page = _page(fields)
+            most = patience if page.kind == "page" else long_patience
+            signal.setitimer(signal.ITIMER_REAL, most)  # SIGALRM ends the process, in C code as well
+            yield page
             finished += 1
             frames.send(out, ("done", finished, time.process_time()))
         signal.setitimer(signal.ITIMER_REAL, patience + len(batch))
@@ -90,7 +93,8 @@ def _serve(
 
 
 def _page(fields: Sequence[Any]) -> parse.RawPage:
-    url_key, url, host, domain, depth, first_parse, content_type, headers, cut, kind, data, zstd = fields
+    url_key, url, host, domain, depth, first_parse, content_type, headers, cut, media_type, *rest = fields
+    data, zstd, kind, vouching = rest
     return parse.RawPage(
         url_key=url_key,
         url=url,
@@ -102,7 +106,9 @@ def _page(fields: Sequence[Any]) -> parse.RawPage:
         headers=headers,
         body=journal.Body(data, zstd).raw(),
         truncated=cut,
-        media_type=kind,
+        media_type=media_type,
+        kind=kind,
+        vouching=vouching,
     )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crawl import retirement
+from crawl import announced, retirement
 from crawl.candidates import LINK_COLUMNS, of_links
 from crawl.columns import Ints, among, ints, take
 from crawl.loops import looping, marked
@@ -54,6 +54,7 @@ class Job:
     visits: tuple[str, ...]  # work files
     seen: tuple[FileEntry, ...]
     held: frozenset[str]  # hosts whose live pages are not retired
+    unbelieved: frozenset[str]  # hosts whose sitemaps' dates are not worth a look
     rejects: str | None  # work file that tells of them
     loops: str | None  # work file of the keys whose redirects lead back to them
 
@@ -91,6 +92,7 @@ def prepare(
         visits=tuple(visits),
         seen=tuple(snapshot.files("seen")),
         held=held.hosts,
+        unbelieved=frozenset(),
         rejects=rejects,
         loops=at,
     )
@@ -163,7 +165,8 @@ def _merge_range(context: Context, job: Job, lo: int, hi: int) -> dict[str, Any]
         visits = marked(visits, ints(ranges.slice(store, job.loops, "url_key", lo, hi)["url_key"]))
     keys = np.unique(np.concatenate([*(ints(part["target_key"]) for part in paths), ints(visits["url_key"])]))
     is_known = runs.known(store, job.seen, keys)
-    previous = _previous(context, job, lo, hi, np.unique(ints(visits["url_key"])))
+    visited = np.unique(ints(visits["url_key"]))
+    previous = _previous(context, job, lo, hi, np.union1d(visited, _announced(paths, keys[is_known])))
     counts: Counter[str] = Counter()
     with ExitStack() as stack:
         out = _Output(context, stack)
@@ -174,6 +177,7 @@ def _merge_range(context: Context, job: Job, lo: int, hi: int) -> dict[str, Any]
                 _between(visits, "url_key", first, last),
                 known=lambda asked: np.asarray(is_known[np.searchsorted(keys, asked)], dtype=np.bool_),
                 held=job.held,
+                unbelieved=job.unbelieved,
                 settings=context.settings,
                 policy_version=context.policy_version,
                 now=context.now,
@@ -221,8 +225,9 @@ class _Output:
 
 def _counted(merged: merge.Merged, round_number: int) -> dict[str, int]:
     """Rows by what they tell; attempted: asked, whatever came of it."""
-    asked = among(merged.seen["last_outcome"], _ASKED) >= 0
-    fetched = among(merged.seen["last_outcome"], _FETCHED) >= 0
+    visited = ints(merged.seen["visited_round"], 0) == round_number
+    asked = visited & (among(merged.seen["last_outcome"], _ASKED) >= 0)
+    fetched = visited & (among(merged.seen["last_outcome"], _FETCHED) >= 0)
     new = ints(merged.seen["first_seen_round"]) == round_number
     return {
         "attempted": int(asked.sum()),
@@ -244,6 +249,12 @@ def _candidates(context: Context, job: Job, lo: int, hi: int) -> list[pa.Table]:
         found.append(_sorted(of_links(rows, planning), "target_key"))
     seeds = ranges.slice(store, context.work.path("seeds.parquet"), "target_key", lo, hi)
     return [*found, _sorted(seeds.select(CANDIDATES.names).cast(CANDIDATES), "target_key")]
+
+
+def _announced(paths: Sequence[pa.Table], known: Ints) -> Ints:
+    """Known keys that a sitemap or feed names, or that are named as one."""
+    keys = [announced.reduce(part).keys for part in paths]
+    return np.intersect1d(np.concatenate([known[:0], *keys]), known)
 
 
 def _slices(

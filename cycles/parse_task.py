@@ -20,15 +20,16 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from crawl import markup, visits
+from crawl import markup, robots, sitemaprows, url, visits
 from crawl.journal import Body
-from crawl.linkrows import LinkRows
+from crawl.linkrows import Hints, LinkRows
 from crawl.outcomes import Outcome
 from crawl.records import Fetch, Skip
 from crawl.rejects import Rejects
 from cycles import child, safety
 from cycles.claim import Part
 from cycles.context import Context
+from cycles.vouching import Vouching
 from lake import files, journal
 from lake.entries import FileEntry
 
@@ -123,11 +124,13 @@ class _Task:
         self._batch_bytes = 0
         self._parsed: dict[int, visits.Parsed] = {}
         self._failed: dict[int, str] = {}
+        self._vouching = Vouching(context, self._keyer)
         self._index: list[tuple[Any, ...]] = []
         self._links: list[pa.Table] = []
         self._link_rows = 0
         self._documents: list[pa.Table] = []
         self._document_bytes = 0
+        self._listed = LinkRows(self._keyer, context.settings)  # of robots.txt, and of redirects
         self._rejects = Rejects()
         self._fetches: files.Writer | None = None
         self._link_files: list[FileEntry] = []
@@ -144,7 +147,9 @@ class _Task:
             self._records.append(record)
             if isinstance(record, Fetch):
                 asked.append(record)
-                if body is not None and visits.arrived(record):
+                if record.kind == "robots":
+                    self._sitemap_lines(record, body)
+                elif body is not None and visits.arrived(record):
                     self._arrived(record, body, part.path, offset)
         self._counts["requests"] += len(asked)
         self._write_fetches(asked, group, fence)
@@ -157,10 +162,10 @@ class _Task:
         size = len(body.data) if body.zstd else -(-len(body.data) // _RATIO)
         where = (part, offset, size, record.bytes, essence, record.truncated, record.sniffed_type)
         self._index.append((key, digest, record.url_key, record.depth, *where))
-        self._batch.append(child.page(record, body))
-        self._batch_bytes += max(
-            len(body.data), min(record.bytes, self._context.settings.parsing.parsed_bytes)
-        )
+        self._batch.append(child.page(record, body, self._vouching.of(record)))
+        most = self._context.settings.parsing.parsed_bytes
+        decoded = min(record.bytes, most) if record.kind == "page" else record.bytes
+        self._batch_bytes += max(len(body.data), decoded)
         if len(self._batch) >= _BATCH_PAGES or self._batch_bytes >= _BATCH_BYTES:
             self._parse()
 
@@ -214,11 +219,28 @@ class _Task:
             failed=len(self._failed),
         )
 
+    def _sitemap_lines(self, record: Fetch, body: Body | None) -> None:
+        """What a robots.txt names; without a Sitemap line the usual place, where settings say so."""
+        settings = self._context.settings
+        if not settings.sitemaps.enabled or record.status is None:
+            return
+        named: tuple[str, ...] = ()
+        if body is not None:
+            named = robots.parse(body.raw(), record.url, settings.robots.bytes).sitemaps
+        via = "robots"
+        if not named and settings.sitemaps.well_known and (body is not None or 400 <= record.status < 500):
+            named, via = (url.canonical("/sitemap.xml", record.url),), "well_known"
+        if named:
+            key, domain = record.url_key, record.domain
+            sitemaprows.name(
+                self._listed, named, kind="sitemap", via=via, url_key=key, domain=domain, depth=0
+            )
+
     def _redirects(self) -> None:
-        """Link rows of redirects: the target is as deep as what led there."""
-        rows = LinkRows(self._keyer, self._context.settings)
+        """Link rows of redirects: the target is as deep as what led there, and to be read likewise."""
+        rows = self._listed
         for record in self._records:
-            if not isinstance(record, Fetch) or record.kind != "page":
+            if not isinstance(record, Fetch) or record.kind == "robots":
                 continue
             if record.outcome == Outcome.REDIRECT and record.next_url:
                 rows.add(
@@ -229,7 +251,8 @@ class _Task:
                     source_key=record.url_key,
                     source_domain=record.domain,
                     depth=record.depth,
-                    first_parse=not record.parsed_before,
+                    first_parse=record.kind == "page" and not record.parsed_before,
+                    hints=None if record.kind == "page" else Hints.nothing(record.kind, 1),
                 )
         if len(rows):
             table, refused = rows.finish()

@@ -195,10 +195,7 @@ def add_columns(store: Store, table: str, columns: Sequence[pa.Field[Any]]) -> N
         have = {field.name for field in opened.schema().fields}
         new = [column for column in columns if column.name not in have]
         if new:
-            marked = [
-                column.with_metadata({**(_commented(column).metadata or {}), _ADDED.encode(): b"yes"})
-                for column in new
-            ]
+            marked = [column.with_metadata({"comment": _comment(column), _ADDED: "yes"}) for column in new]
             opened.alter.add_columns(list(Schema.from_arrow(pa.schema(marked)).fields))
     except (DeltaError, OSError) as error:
         if not _is_conflict(error):  # a rival adds the same ones
@@ -317,8 +314,12 @@ def search(store: Store, table: str, wanted: Callable[[Tagged], bool]) -> Iterat
             yield found
 
 
+def _comment(column: pa.Field[Any]) -> str:
+    return (column.metadata or {}).get(b"comment", b"").decode()
+
+
 def _commented(column: pa.Field[Any]) -> pa.Field[Any]:
-    comment = (column.metadata or {}).get(b"comment")
+    comment = _comment(column)
     return column.with_metadata({"comment": comment}) if comment else column.remove_metadata()
 
 

@@ -2,7 +2,8 @@
 
 What always holds: one row per URL, sorted by key; any split of the same input into key ranges, and any order
 of its rows, gives the same rows. A URL nobody knew becomes a row, a visited URL gets its next row, a known
-URL that was only linked to gets signals and no row. A URL that is met and visited in one round has one row.
+URL that was only linked to gets signals and no row, but
+where a sitemap or feed tells news of it. A URL that is met and visited in one round has one row.
 
 Whole hosts are judged before: `hold` says whose pages a round must not retire, since a range may see a part
 of a host only. What is known is asked through a function; this module reads no lake.
@@ -18,9 +19,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crawl import visited
+from crawl import announced, visited
 from crawl.candidates import of_hops
-from crawl.columns import Bools, Ints, ints, make, take
+from crawl.columns import Bools, Ints, among, ints, make, take
 from crawl.discovery import Met, meet, new_rows
 from crawl.policy import Settings
 from crawl.schema import SIGNALS
@@ -44,6 +45,7 @@ def fold(
     *,
     known: Callable[[Ints], Bools],
     held: Collection[str] = (),
+    unbelieved: Collection[str] = (),
     settings: Settings,
     policy_version: str,
     now: datetime,
@@ -51,26 +53,35 @@ def fold(
 ) -> Merged:
     """Fold a key range of a round.
 
-    `previous`: the newest rows (SEEN, any order) of all known visited keys, more do no harm; `candidates` and
-    `visits` as in `crawl.schema`; `known` answers for ascending distinct keys whether `seen` has them before
-    this round. Raises ValueError when a visited URL is neither in `previous` nor met.
+    `previous`: the newest rows (SEEN, any order) of all known visited keys, and of those that a sitemap or
+    feed names, more do no harm; `candidates` and `visits` as in `crawl.schema`; `known` answers for ascending
+    distinct keys whether `seen` has them before this round; `unbelieved`: hosts whose sitemaps' dates no page
+    is asked for. Raises ValueError when a visited URL is neither in `previous` nor met.
     """
     visits = visited.one_each(visits)
     paths = pa.concat_tables([candidates, of_hops(visits, settings.planning)])
-    met = meet(paths)
+    met, told = meet(paths), announced.reduce(paths)
     keys = ints(visits["url_key"])
     asked = np.union1d(met.keys, keys)
     is_known = known(asked)
     unknown = ~is_known[np.searchsorted(asked, met.keys)]
     options: Any = {"policy_version": policy_version, "now": now, "round": round}
-    fresh = new_rows(paths, met, unknown, planning=settings.planning, **options)
+    fresh = new_rows(paths, met, unknown, told, planning=settings.planning, **options)
 
     base = _base(previous, fresh, keys, is_known[np.searchsorted(asked, keys)])
     after = visited.after(base, visits, held=held, settings=settings, **options)
     rest = fresh.filter(pa.array(~np.isin(ints(fresh["url_key"]), keys)))
-    seen = pa.concat_tables([after, rest])
+    heard = _heard(previous, told, keys, unbelieved, now, round)
+    after = announced.apply(after, told, _believed(after, unbelieved), visited=True, now=now, round=round)[0]
+    seen = pa.concat_tables([after, rest, heard])
     order = np.argsort(ints(seen["url_key"]), kind="stable")
-    documents = pa.chunked_array([*base["document_key"].chunks, pa.nulls(len(rest), pa.int64())])
+    documents = pa.chunked_array(
+        [
+            *base["document_key"].chunks,
+            pa.nulls(len(rest), pa.int64()),
+            *pa.chunked_array(heard["document_key"]).chunks,
+        ]
+    )
     seen = take(seen, order)
     return Merged(
         seen=seen,
@@ -96,6 +107,25 @@ def _base(previous: pa.Table, fresh: pa.Table, keys: Ints, known: Bools) -> pa.T
         missing = keys[~found]
         raise ValueError(f"{len(missing)} visited URLs have no row and were not met, e.g. key {missing[0]}")
     return take(rows, order[at]) if len(keys) else rows.slice(0, 0)
+
+
+def _heard(
+    previous: pa.Table,
+    told: announced.Announced,
+    visited_keys: Ints,
+    unbelieved: Collection[str],
+    now: datetime,
+    round: int,
+) -> pa.Table:
+    """Rows of known URLs, not visited, that an announcement changes."""
+    have = ints(previous["url_key"])
+    rows = previous.filter(pa.array(np.isin(have, told.keys) & ~np.isin(have, visited_keys)))
+    made, changed = announced.apply(rows, told, _believed(rows, unbelieved), now=now, round=round)
+    return made.filter(pa.array(changed))
+
+
+def _believed(rows: pa.Table, unbelieved: Collection[str]) -> Bools:
+    return among(rows["host"], sorted(unbelieved)) < 0
 
 
 def _signals(met: Met, round: int) -> pa.Table:

@@ -3,7 +3,8 @@
 -- asked = parsed + unparsed + redirected + failed; fetched (an answer confirmed or brought content) = parsed + unparsed.
 WITH moment AS (SELECT max(now) AS now FROM rounds WHERE round = $round AND kind = 'round'),
 planned AS (SELECT url_key, host FROM frontier WHERE round = $round AND position >= 0),
-visited AS (SELECT s.*, m.now FROM seen AS s, moment AS m WHERE s.round = $round AND s.last_outcome IS NOT NULL),
+visited AS (SELECT s.*, m.now FROM seen AS s, moment AS m WHERE s.round = $round
+    AND coalesce(s.visited_round, s.round) = $round AND s.last_outcome IS NOT NULL),
 carried AS (
     SELECT host, arg_max(reason, count) AS reason
     FROM rejects

@@ -1,0 +1,100 @@
+"""For which hosts each planned sitemap may speak, beside its own place: found when a round is planned.
+
+A host's robots.txt vouches for the sitemaps it names, and an index that somebody vouches for vouches for what
+it names in turn (as far as indexes may be nested); an operator's seed may speak for its whole host.
+What always holds: the answer comes from the lake at the round's pinned versions and lies in the work area, so
+that whoever parses an answer of the round, whenever, finds the same; a redirect's target speaks for the hosts
+that its beginning speaks for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from crawl import url
+from crawl.keys import Keyer
+from crawl.records import Fetch
+from cycles.context import Context
+from lake import files, runs, sql
+from lake.entries import FileEntry
+from lake.snapshot import Snapshot
+
+__all__ = ["Vouching", "write"]
+
+_COLUMNS: Final[dict[str, pa.DataType]] = {"url_key": pa.int64(), "hosts": pa.list_(pa.string())}
+_ROWS: Final = pa.schema(_COLUMNS)
+_NAME: Final = "vouching.parquet"
+_ASKED: Final = ["url_key", "url", "found_by", "first_referrer_key"]
+
+
+def write(context: Context, planned: pa.Table, snapshot: Snapshot) -> None:
+    """Leave the hosts that vouch for each of these planned sitemaps (rows of `seen`) in the work area.
+
+    `snapshot`: the lake as the round reads it. Raises LakeError.
+    """
+    work = context.work
+    rows = planned.select(_ASKED).to_pylist()
+    lines = _lines(rows, context, snapshot.files("seen"))
+    named: Mapping[str, set[str]] = {}
+    if lines:
+        with sql.connect(work.store, snapshot, context.now) as reader:
+            named = _named(reader, sorted({one["url"] for line in lines.values() for one in line}))
+    hosts = {
+        key: sorted(set().union(*(named.get(one["url"], ()) for one in line))) for key, line in lines.items()
+    }
+    table = pa.table({"url_key": list(hosts), "hosts": list(hosts.values())}, schema=_ROWS)
+    files.write_work(work.store, work.path(_NAME), table.sort_by("url_key"))
+
+
+def _lines(
+    rows: Sequence[Mapping[str, Any]], context: Context, seen: Sequence[FileEntry]
+) -> dict[int, list[Mapping[str, Any]]]:
+    """Each sitemap with the indexes that led to it, the nearest first."""
+    lines: dict[int, list[Mapping[str, Any]]] = {row["url_key"]: [row] for row in rows}
+    for _ in range(context.settings.sitemaps.nesting):
+        ends = {
+            line[-1]["first_referrer_key"]
+            for line in lines.values()
+            if line[-1]["found_by"] == "sitemap" and line[-1]["first_referrer_key"] is not None
+        }
+        if not ends or not seen:
+            break
+        keys = np.array(sorted(ends), dtype=np.int64)
+        above_rows = runs.rows(context.work.store, seen, keys, _ASKED).to_pylist()
+        found = {row["url_key"]: row for row in above_rows}
+        for line in lines.values():
+            above = found.get(line[-1]["first_referrer_key"]) if line[-1]["found_by"] == "sitemap" else None
+            if above is not None and above not in line:
+                line.append(above)
+    return lines
+
+
+def _named(reader: sql.Reader, urls: Sequence[str]) -> Mapping[str, set[str]]:
+    """Hosts that vouch for each of these URLs: by robots.txt, or as the host of a seed."""
+    named: defaultdict[str, set[str]] = defaultdict(set)
+    if urls:
+        for row in reader.query("sitemaps-named", urls=list(urls)).to_pylist():
+            named[row["url"]].add(url.host(row["origin"] + "/"))
+        for row in reader.query("sitemaps-seeded", urls=list(urls)).to_pylist():
+            named[row["url"]].add(url.host(row["url"]))
+    return named
+
+
+class Vouching:
+    """What `write` left, for who parses. Sitemaps of redirects are found by their chain."""
+
+    def __init__(self, context: Context, keyer: Keyer) -> None:
+        rows = files.read_work(context.work.store, context.work.path(_NAME)).to_pylist()
+        self._by_key = {row["url_key"]: tuple(row["hosts"]) for row in rows}
+        self._by_chain = {keyer.chain_id(key, context.round): hosts for key, hosts in self._by_key.items()}
+
+    def of(self, record: Fetch) -> tuple[str, ...]:
+        """Hosts for which an answer may speak, besides its own place."""
+        if record.kind == "page":
+            return ()
+        return self._by_key.get(record.url_key) or self._by_chain.get(record.chain_id, ())
