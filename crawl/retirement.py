@@ -1,8 +1,9 @@
 """The guard over whole hosts: no round retires much of what lives on a host.
 
-What always holds: a host of which a round would make more than `Recrawl.retire_share` of the live pages GONE,
-and at least `retire_least` of them, keeps them all, and a row of `rejects` says so. A site that was moved,
-misconfigured or put behind a wall answers 404 for everything: that is no evidence about its pages.
+What always holds: a host of which a round would make more than `Recrawl.retire_share` of the live pages GONE
+or TERMINAL, and at least `retire_least` of them, keeps them all, and a row of `rejects` says so. A site that
+was moved, misconfigured or put behind a wall answers 404 or 403 for everything: that is no evidence about its
+pages.
 
 The parts of a round are judged one by one (`retiring`) and added up (`hold`). Who moves states is
 crawl.lifecycle; that held pages stay FETCHED is crawl.visited's.
@@ -41,7 +42,7 @@ class Held:
 
 
 def retiring(previous: pa.Table, visits: pa.Table, *, settings: Settings, now: datetime) -> pa.Table:
-    """Live pages that these visits would make GONE: host, count and example (the smallest URL), by host.
+    """Live pages that these visits would end: host, count and example (the smallest URL), by host.
 
     `previous` holds the rows (SEEN) of the visited keys that are known. Tables of several parts of a round
     add up.

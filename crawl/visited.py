@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crawl import lifecycle, priority, recrawl
+from crawl import lifecycle, priority, recrawl, withholding
 from crawl.columns import Bools, Column, Ints, among, equals, flags, floats, ints, make, take, texts
 from crawl.outcomes import TABLE, Outcome
 from crawl.policy import Settings
@@ -53,6 +53,8 @@ _ANSWER: Final = _WELL | _set(Outcome.PARSE_FAILED, Outcome.TOO_LARGE, Outcome.T
 _ASKED: Final = np.array([TABLE[outcome].asked for outcome in _OUTCOMES])
 #: states that explain themselves by the outcome that led to them
 _SETTLED: Final = (State.FETCHED, State.GONE, State.TERMINAL, State.BLOCKED, State.QUARANTINED)
+#: states in which a page counts as lost
+_RETIRED: Final = (State.GONE, State.TERMINAL)
 #: the state that each outcome can settle
 _FINAL: Final = np.array([TABLE[outcome].final.value for outcome in _OUTCOMES], dtype=np.object_)
 
@@ -67,7 +69,7 @@ class _Case:
     outcome: Ints  # place in the list of outcomes
     moved: lifecycle.Moved
     state: Any  # text column: the state after
-    held: Bools  # held back from GONE by the guard
+    held: Bools  # held back from GONE or TERMINAL by the guard
     well: Bools
     history: Bools  # it was answered before
     changed: Bools  # it differs from what was known; never true without history
@@ -99,13 +101,13 @@ def after(
     ValueError for an outcome or state that is none.
     """
     case = _case(rows, visits, held, settings, now)
-    content = _content(case)
-    schedule = _schedule(case, settings)
+    content = _content(case, settings.parsing.keep_noindex)
+    schedule = _schedule(case, settings, content["unavailable_after"])
     columns: dict[str, Any] = {name: rows[name] for name in SEEN.names}
     columns |= _counts(case) | content | schedule
     columns |= {
         "state": case.state,
-        "reason": _reason(case, content["document_key"]),
+        "reason": _reason(case, content["document_key"], content["withheld"]),
         "policy_version": policy_version,
         "robots_version": pc.coalesce(visits["robots_version"], rows["robots_version"]),
         "last_outcome": visits["outcome"],
@@ -149,9 +151,9 @@ def one_each(visits: pa.Table) -> pa.Table:
 
 
 def retiring(rows: pa.Table, visits: pa.Table, *, settings: Settings, now: datetime) -> Bools:
-    """Which visits (rows and visits as in `after`) would make a live page GONE."""
+    """Which visits (rows and visits as in `after`) would make a live page GONE or TERMINAL."""
     case = _case(rows, visits, (), settings, now)
-    return case.stands(State.GONE) & equals(rows["state"], State.FETCHED.value)
+    return case.stands(*_RETIRED) & equals(rows["state"], State.FETCHED.value)
 
 
 def _case(
@@ -174,7 +176,8 @@ def _case(
         recrawl=settings.recrawl,
     )
     live = equals(rows["state"], State.FETCHED.value)
-    kept = live & equals(moved.states, State.GONE.value) & (among(rows["host"], sorted(held)) >= 0)
+    ends = among(moved.states, [state.value for state in _RETIRED]) >= 0
+    kept = live & ends & (among(rows["host"], sorted(held)) >= 0)
     redirected = _set(Outcome.REDIRECT)[outcome] & _differ(rows["redirect_to_key"], visits["redirect_to_key"])
     # of what is not read nobody knows whether it changed, but a page that becomes such has
     unread = _set(Outcome.UNSUPPORTED_TYPE)[outcome] & _given(rows["document_key"])
@@ -189,7 +192,7 @@ def _case(
         held=kept,
         well=well,
         history=history,
-        changed=history & well & (flags(visits["changed"]) | redirected | unread),
+        changed=history & well & (_other(rows, visits) | redirected | unread),
         now=now,
         now_us=now_us,
     )
@@ -200,6 +203,11 @@ def _differ(before: Column, after: Column) -> Bools:
     compare: Any = pc.not_equal
     nulls = np.asarray(pc.xor(pc.is_null(before), pc.is_null(after)), dtype=np.bool_)
     return flags(compare(before, after)) | nulls
+
+
+def _other(rows: pa.Table, visits: pa.Table) -> Bools:
+    """Where other content came. (What is fetched whole for another reason may be as it was.)"""
+    return flags(visits["changed"]) & ~_same(rows["content_hash"], visits["content_hash"])
 
 
 def _counts(case: _Case) -> dict[str, Any]:
@@ -225,7 +233,7 @@ def _counts(case: _Case) -> dict[str, Any]:
     }
 
 
-def _content(case: _Case) -> dict[str, Any]:
+def _content(case: _Case, keep_noindex: bool) -> dict[str, Any]:
     """What is known of the content, and the stages it passed."""
     rows, visits = case.rows, case.visits
     arrived = _CONTENT[case.outcome]
@@ -241,11 +249,21 @@ def _content(case: _Case) -> dict[str, Any]:
     listed = ~case.page & case.was(Outcome.OK) & flags(visits["changed"])
     news |= part
     forget |= part
-    document = _choose(unread | gone, None, visits["document_key"], news, rows["document_key"])
+    asked = withholding.after(
+        rows, visits, came=_SAME[case.outcome], news=news, gone=unread | gone, keep=keep_noindex, now=case.now
+    )
+    none = unread | gone | asked.fallen
+    document = _choose(none, None, visits["document_key"], news, rows["document_key"])
     arrived_or_part = arrived | failed | part
     fetched = arrived_or_part | case.was(Outcome.NOT_MODIFIED)
-    told = _differ(rows["document_key"], document)
+    told = _differ(
+        withholding.published(rows["document_key"], rows["withheld"]),
+        withholding.published(document, asked.withheld),
+    )
     return {
+        "withheld": asked.withheld,
+        "unavailable_after": asked.unavailable_after,
+        "header_robots": asked.header_robots,
         "etag": _validator(case, arrived, forget, "etag"),
         "last_modified": _validator(case, arrived, forget, "last_modified"),
         "content_hash": _choose(
@@ -288,8 +306,10 @@ def _validator(case: _Case, arrived: Bools, forget: Bools, name: str) -> Any:
     return _choose(forget, None, case.visits[name], renewed, case.rows[name])
 
 
-def _schedule(case: _Case, settings: Settings) -> dict[str, Any]:
-    """When it is due again: by the recrawl rule, by its failure's delay, or after a long rest."""
+def _schedule(case: _Case, settings: Settings, until: Column) -> dict[str, Any]:
+    """When it is due again: by the recrawl rule, by its failure's delay, or after a long rest; on the day
+    `until` which it may be published.
+    """
     keys, before = ints(case.rows["url_key"]), floats(case.rows["interval_s"])
     interval, regular = recrawl.schedule(
         url_key=keys,
@@ -311,6 +331,7 @@ def _schedule(case: _Case, settings: Settings) -> dict[str, Any]:
     resting = recrawl.resting(url_key=keys, now=case.now, policy=settings.recrawl)
     # what no retry is due for (denied, quarantined) rests as well, which `retries` knows
     rest = case.stands(State.GONE, State.TERMINAL) | (case.well & case.stands(State.QUARANTINED))
+    regular = withholding.due(regular, until, case.now_us)
     due = np.where(rest, resting, np.where(case.well, regular, delayed))
     return {
         "interval_s": np.where(case.well & ~rest, interval, before),
@@ -319,7 +340,7 @@ def _schedule(case: _Case, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _reason(case: _Case, document: Column) -> Any:
+def _reason(case: _Case, document: Column, withheld: Column) -> Any:
     """Why it is in its state; null where nothing is to be explained."""
     told: Any = pc.coalesce(case.visits["reason"], pc.ascii_lower(case.visits["outcome"]))
     before: Any = case.rows["reason"]
@@ -334,6 +355,7 @@ def _reason(case: _Case, document: Column) -> Any:
     stays = _same(case.state, case.rows["state"]) & case.stands(*_SETTLED)
     stays &= ~_same(case.state, texts(_FINAL[case.outcome]))
     bad = pc.if_else(pa.array(stays), before, told)
+    good = pc.if_else(pa.array(_SAME[case.outcome]), pc.coalesce(withheld, good), good)
     return _choose(case.held, "retire_guard", good, case.well, bad)
 
 

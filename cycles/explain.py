@@ -13,6 +13,7 @@ from typing import Any, Final
 from crawl import url as urls
 from crawl.errors import UrlError, UsageError
 from crawl.policy import Recrawl
+from crawl.robots import RobotsCopy
 from crawl.scope import allowed
 from cycles import reading
 from cycles.setup import Lake
@@ -61,7 +62,9 @@ def explain(lake: Lake, text: str, now: datetime) -> dict[str, Any]:
         found["rounds"] = reading.query(reader, "rounds-at")
         found["referrer"] = _url_of(reader, (found["row"] or {}).get("first_referrer_key"))
         found["redirects_to"] = _url_of(reader, (found["row"] or {}).get("redirect_to_key"))
-    found["robots_copy"] = _copy(found["robots"], found["row"])
+    agent = lake.settings.agent.name
+    found["robots_copy"] = _copy(found["robots"], found["row"], found["url"], agent)
+    found["robots_newest"] = _newest(found["robots"], found["robots_copy"], found["url"], agent)
     found["open"] = reading.leased_at(lake.store, key)
     found["paused_by"] = (
         _paused_by(found["suppressions"]) if found["row"] and found["row"]["paused"] else None
@@ -96,11 +99,30 @@ def _url_of(reader: sql.Reader, key: int | None) -> str | None:
     return next((str(row["url"]) for row in reading.query(reader, "explain-url", url_key=key)), None)
 
 
-def _copy(copies: Sequence[Mapping[str, Any]], row: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The robots.txt copy that decided last on the URL, without its text; None where none did, or is kept."""
+def _copy(
+    copies: Sequence[Mapping[str, Any]], row: Mapping[str, Any] | None, url: str, agent: str
+) -> Mapping[str, Any] | None:
+    """The robots.txt copy that decided last on the URL; None where none did, or is kept."""
     version = row["robots_version"] if row else None
-    newest = next((copy for copy in reversed(copies) if copy["version"] == version), None)
-    return newest and {name: value for name, value in newest.items() if name != "text"}
+    decided = next((copy for copy in reversed(copies) if copy["version"] == version), None)
+    return decided and _judged(decided, url, agent)
+
+
+def _newest(
+    copies: Sequence[Mapping[str, Any]], decided: Mapping[str, Any] | None, url: str, agent: str
+) -> Mapping[str, Any] | None:
+    """The origin's newest robots.txt copy, where it is not the one that decided."""
+    newest = copies[-1] if copies else None
+    if newest is None or (decided is not None and newest["version"] == decided["version"]):
+        return None
+    return _judged(newest, url, agent)
+
+
+def _judged(copy: Mapping[str, Any], url: str, agent: str) -> dict[str, Any]:
+    """A copy without its text, with what it says of the URL: allowed, rule and line."""
+    verdict = RobotsCopy.from_row(copy).verdict(agent, url)
+    told = {name: value for name, value in copy.items() if name != "text"}
+    return {**told, "allowed": verdict.allowed, "rule": verdict.rule, "line": verdict.line}
 
 
 def _absence(recrawl: Recrawl) -> dict[str, Any]:

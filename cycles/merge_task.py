@@ -24,10 +24,12 @@ import pyarrow.compute as pc
 from crawl import announced, retirement
 from crawl.candidates import LINK_COLUMNS, of_links
 from crawl.columns import Ints, among, ints, take
+from crawl.lifecycle import MOVES
 from crawl.loops import looping, marked
 from crawl.outcomes import FETCHED, TABLE, Outcome
 from crawl.schema import CANDIDATES, HOSTS, ROBOTS, SEEN, VISITS, required
 from crawl.stages import merge, publish
+from crawl.state import State
 from cycles import claim
 from cycles.context import Context
 from lake import files, ranges, runs, sql
@@ -41,7 +43,8 @@ __all__ = ["Job", "conclude", "host_files", "merge_range", "prepare"]
 _PIECE: Final = 131_072
 _ASKED: Final = [outcome.value for outcome, rule in TABLE.items() if rule.asked]
 _FETCHED: Final = sorted(outcome.value for outcome in FETCHED)
-_ABSENT: Final = (Outcome.NOT_FOUND.value, Outcome.GONE.value)
+#: outcomes that can end the life of a page that answered
+_ENDING: Final = [o.value for o in Outcome if MOVES[State.FETCHED, o][1] in (State.GONE, State.TERMINAL)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +135,7 @@ def _held(context: Context, snapshot: Snapshot, visits: Sequence[str]) -> retire
     seen = snapshot.files("seen")
     for path in visits if seen else ():
         came = files.read_work(store, path).cast(VISITS)
-        came = came.filter(pa.array(among(came["outcome"], _ABSENT) >= 0))
+        came = came.filter(pa.array(among(came["outcome"], _ENDING) >= 0))
         for start in range(0, len(came), _PIECE):
             some = came.slice(start, _PIECE)
             rows = runs.rows(store, seen, np.unique(ints(some["url_key"]))).cast(SEEN)

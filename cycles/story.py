@@ -143,6 +143,8 @@ def _now(facts: Facts) -> Iterator[str]:
         yield f"redirects to {safe(facts['redirects_to'] or 'URL ' + str(row['redirect_to_key']))}"
     if facts["robots_copy"] is not None:
         yield _robots(facts["robots_copy"])
+    if facts["robots_newest"] is not None:
+        yield f"the newest {_robots(facts['robots_newest'])}"
     yield f"tier {row['tier']}, score {row['score']:.3f}, importance {row['importance']:.2f}"
     for event in facts["events"][-3:]:
         yield f"event {event['kind']} in round {event['round']}"
@@ -190,12 +192,19 @@ def _times(count: int) -> str:
 
 
 def _robots(copy: Mapping[str, Any]) -> str:
-    """The robots.txt in force at the last decision."""
+    """A copy of robots.txt, and the rule of it that speaks of the URL."""
     status = f", HTTP {copy['status']}" if copy["status"] else ""
     how = _HOW.get(copy["how"], copy["how"])
+    rule = ""
+    if copy["line"] is not None:
+        rule = (
+            f": {'allowed' if copy['allowed'] else 'forbidden'} by line {copy['line']}, {safe(copy['rule'])}"
+        )
+    elif copy["how"] in ("fetched", "last_good"):
+        rule = ": no rule speaks of it, so it is allowed"
     return (
         f"robots.txt of {safe(copy['origin'])}: copy {copy['version']}, {how}{status},"
-        f" of {shown(copy['fetched_at'])}, valid until {shown(copy['valid_until'])}"
+        f" of {shown(copy['fetched_at'])}, valid until {shown(copy['valid_until'])}{rule}"
     )
 
 
@@ -317,14 +326,17 @@ def _phases(fetch: Mapping[str, Any]) -> str:
     """Waited, resolved, connected, answered, read."""
     gap = f"gap {fetch['required_gap_ms']:,.0f} ms ({fetch['gap_rule']})"
     names = (("dns_ms", "dns"), ("connect_ms", "connect"), ("tls_ms", "tls"), ("first_byte_ms", "first byte"))
+    address = fetch["address_wait_ms"]
+    room = f"; stood in line for its address for {address:,.0f} ms" if address else ""
+    unused = f"; of its name's answer: {safe(fetch['dns_note'])}" if fetch["dns_note"] else ""
     phases = [f"{name} {fetch[key]:,.1f} ms" for key, name in names if fetch[key] is not None]
     kept = ", kept connection" if fetch["conn_reused"] else ""
     asked = ", conditional" if fetch["request_validators"] else ""
     robots = f"; allowed by robots {fetch['robots_version']}" if fetch["robots_version"] else ""
     return (
-        f"{gap}; {', '.join(phases)}, in all {fetch['total_ms']:,.1f} ms{kept}{asked};"
+        f"{gap}{room}; {', '.join(phases)}, in all {fetch['total_ms']:,.1f} ms{kept}{asked};"
         f" {fetch['wire_bytes']:,} bytes{', not all of it' if fetch['truncated'] else ''}"
-        f"{f' from {a}' if (a := fetch['address']) else ''}{robots}"
+        f"{f' from {a}' if (a := fetch['address']) else ''}{unused}{robots}"
     )
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from crawl.outcomes import TABLE, Outcome, brings_page, delay, from_status, limit
 from crawl.policy import Retry
 from crawl.state import State
+from tests import outcomespage
 
 RETRY = Retry()
 
@@ -111,8 +112,23 @@ def test_a_delay_is_never_negative_and_never_beyond_what_the_rule_says(
 
 @pytest.mark.parametrize(
     ("status", "brings"),
-    [(200, True), (203, True), (299, True), (201, False), (204, False), (206, False), (304, False), (404, False)],
+    [
+        (200, True),
+        (203, True),
+        (299, True),
+        (201, False),
+        (204, False),
+        (206, False),
+        (304, False),
+        (404, False),
+    ],
 )
 def test_some_successes_bring_a_page(status: int, brings: bool) -> None:
     assert brings_page(status) is brings
     assert not brings_page(None)
+
+
+def test_the_page_about_outcomes_says_what_the_code_does() -> None:
+    page = outcomespage.PAGE.read_text(encoding="utf-8")
+    shown = page.partition(outcomespage.BEGIN)[2].partition(outcomespage.END)[0]
+    assert shown == outcomespage.table(), "run python -m tests.outcomespage"

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 import pyarrow as pa
 
-from crawl import retirement
+from crawl import retirement, visited
 from crawl.policy import Recrawl
 from crawl.schema import REJECTS, SEEN, VISITS
 from tests.crawl.urlrows import NOW, ROUND, SETTINGS, fetched, row, url_of, visit
@@ -55,3 +55,24 @@ def test_retiring_counts_the_live_pages_a_round_would_make_gone() -> None:
 def test_only_hosts_with_many_pages_to_retire_need_their_live_pages_counted() -> None:
     assert ["a"] == retirement.suspects(retire_table({"a": 20, "b": 19}), Recrawl())
     assert [] == retirement.suspects(retirement.NOTHING_RETIRED, Recrawl())
+
+
+def test_a_wall_in_front_of_a_host_is_guarded_like_absence() -> None:
+    refused = {"last_outcome": "FORBIDDEN", "attempts": 1, "last_checked_at": NOW - timedelta(days=2)}
+    rows = [fetched(1, **refused), fetched(4, **refused), fetched(3)]
+    visits = [visit(key, "FORBIDDEN", http_status=403) for key in (1, 3, 4)]
+    found = retirement.retiring(
+        pa.Table.from_pylist(rows, SEEN), pa.Table.from_pylist(visits, VISITS), settings=SETTINGS, now=NOW
+    )
+    assert [{"host": "b.one.test", "count": 2, "example": url_of(1)}] == found.to_pylist()
+    after = visited.after(
+        pa.Table.from_pylist(rows, SEEN),
+        pa.Table.from_pylist([visits[0], visits[2], visits[1]], VISITS),
+        held={"b.one.test"},
+        settings=SETTINGS,
+        policy_version="p1",
+        now=NOW,
+        round=ROUND,
+    )
+    assert ["FETCHED"] * 3 == after["state"].to_pylist()
+    assert ["retire_guard", "retire_guard", None] == after["reason"].to_pylist()

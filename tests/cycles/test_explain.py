@@ -10,7 +10,7 @@ import pytest
 
 from crawl.errors import UsageError
 from crawl.policy import Limits, Scope, Settings
-from cycles import pausing, seeding
+from cycles import pausing, seeding, story
 from cycles.explain import explain
 from cycles.setup import Lake
 from tests.lake import lakes, rows
@@ -218,12 +218,34 @@ def test_the_robots_copy_that_decided_is_named_without_its_text(lake: Lake) -> N
         origin=["http://a.test"] * 2,
         version=["other", "mine"],
         how=["fetched"] * 2,
-        text=["Disallow: /"] * 2,
+        text=["User-agent: *\nDisallow: /", "User-agent: *\nAllow: /page\nDisallow: /"],
     )
     lakes.commit_round(lake.store, 1, seen=known(lake, 1, robots_version="mine"), robots=copies)
-    copy = explain(lake, URL, NOW)["robots_copy"]
+    found = explain(lake, URL, NOW)
+    copy = found["robots_copy"]
     assert ("mine", "http://a.test") == (copy["version"], copy["origin"])
     assert "text" not in copy
+    assert (True, "Allow: /page", 2) == (copy["allowed"], copy["rule"], copy["line"])
+    assert found["robots_newest"] is None
+
+
+def test_a_newer_robots_copy_is_judged_beside_the_one_that_decided(lake: Lake) -> None:
+    copies = rows.table(
+        "robots",
+        round=[1, 2],
+        origin=["http://a.test"] * 2,
+        version=["old", "new"],
+        how=["fetched"] * 2,
+        text=["", "User-agent: *\nDisallow: /"],
+    )
+    lakes.commit_round(lake.store, 1, seen=known(lake, 1, robots_version="old"), robots=copies)
+    found = explain(lake, URL, NOW)
+    assert ("old", True, None) == tuple(found["robots_copy"][name] for name in ("version", "allowed", "line"))
+    assert ("new", False, 2) == tuple(found["robots_newest"][name] for name in ("version", "allowed", "line"))
+    told = story.told(found)
+    assert "no rule speaks of it, so it is allowed" in told
+    assert "the newest robots.txt of http://a.test: copy new" in told
+    assert "forbidden by line 2, Disallow: /" in told
 
 
 def test_any_spelling_of_a_url_finds_it(lake: Lake) -> None:
