@@ -19,11 +19,12 @@ from typing import Final
 
 from crawl import lastmod
 
-__all__ = ["NOTHING", "Meant", "meant", "of_headers", "of_meta", "written"]
+__all__ = ["NOTHING", "Meant", "meant", "of_headers", "of_meta", "telling", "withheld", "written"]
 
 #: one directive; the date after unavailable_after may have a comma behind its weekday
 _WORD: Final = re.compile(
-    r"\s*((?:[^:,]{0,100}:\s*)?unavailable_after\s*:\s*(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\s*,)?[^,]*"
+    r"\s*((?:[^:,]{0,100}:\s*)?unavailable_after\s*:\s*"
+    r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\s*,)?[^,]*"
     r"|[^,]*)(?:,|$)",
     re.IGNORECASE,
 )
@@ -83,6 +84,19 @@ def meant(words: Sequence[str]) -> Meant:
         noarchive=not said.isdisjoint({"noarchive", "nocache"}),
         unavailable_after=min(dates, default=None),
     )
+
+
+def telling(words: Iterable[str]) -> list[str]:
+    """Those of some directives that ask for anything here."""
+    return [word for word in words if meant([word]) != NOTHING]
+
+
+def withheld(said: Meant, now: datetime | None) -> str | None:
+    """Why a text is to be withheld: noindex or unavailable_after. Without `now` no date has passed."""
+    if said.noindex:
+        return "noindex"
+    passed = said.unavailable_after is not None and now is not None and said.unavailable_after <= now
+    return "unavailable_after" if passed else None
 
 
 def written(words: Iterable[str]) -> str | None:

@@ -123,7 +123,7 @@ def _read(
     _dissolve(tree, parts.anchors)
     text = _squeeze(tree.body.text(separator=" ")) if tree.body is not None else ""  # a frameset has no body
     described = _metas(parts.metas, "name", {"description"})
-    spoken, told_by = _language(parts, content_language, text)
+    spoken, told_by = language.told(_declared(parts), content_language, text)
     return Page(
         charset=encoding,
         title=_title(parts.titles),
@@ -265,7 +265,12 @@ def _anchors(nodes: list[LexborNode]) -> list[pagelinks.Row]:
         text = " ".join(node.text(separator=" ").split())[:ANCHOR_CHARS] or _picture(node)
         rel = attributes.get("rel")
         rows.append(
-            (href.partition("#")[0] if href else "", text, markup.rel_tokens(rel) if rel else None, "a")
+            (
+                url.without_fragment(href) if href and "#" in href else href or "",
+                text,
+                markup.rel_tokens(rel) if rel else None,
+                "a",
+            )
         )
     return rows
 
@@ -334,7 +339,7 @@ def _canonical(nodes: list[LexborNode], base: str, encoding: str) -> str | None:
         attributes = node.attributes
         href = (attributes.get("href") or "").strip()
         if href and "canonical" in (attributes.get("rel") or "").lower().split():
-            found = url.canonical_many([href.partition("#")[0]], base, encoding)[0]
+            found = url.canonical_many([url.without_fragment(href)], base, encoding)[0]
             if found is not None:
                 return found
     return None
@@ -348,19 +353,14 @@ def _title(nodes: list[LexborNode]) -> str:
     return ""
 
 
-def _language(parts: _Parts, content_language: Sequence[str], text: str) -> tuple[str | None, str | None]:
-    """The language and who told it: lang of html, the pragma in its stead, the header, else the text."""
+def _declared(parts: _Parts) -> str | None:
+    """The lang of html, else the pragma that servers set in its stead."""
     for node in parts.html:
         attributes = node.attributes
         if found := markup.language_tag(attributes.get("lang") or attributes.get("xml:lang") or ""):
-            return found, "markup"
+            return found
     declared = _metas(parts.metas, "http-equiv", {"content-language"})
-    if declared and (found := markup.language_tag(declared[0][1])):
-        return found, "markup"
-    if found := language.of_header(content_language):
-        return found, "header"
-    found = language.detect(text)
-    return found, "detected" if found else None
+    return markup.language_tag(declared[0][1]) if declared else None
 
 
 def _inside(node: LexborNode, tag: int) -> bool:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import pycld2
 
 from crawl import markup
 
-__all__ = ["SAMPLE", "detect", "of_header"]
+__all__ = ["SAMPLE", "detect", "of_header", "told"]
 
 #: characters of a text that are looked at
 SAMPLE: Final = 2_000
@@ -34,6 +34,18 @@ def of_header(values: Sequence[str]) -> str | None:
     """
     named = [part for value in values for part in value.split(",") if part.strip()]
     return markup.language_tag(named[0]) if len(named) == 1 else None
+
+
+def told(
+    declared: str | None, header: Sequence[str], text: str
+) -> tuple[str | None, Literal["markup", "header", "detected"] | None]:
+    """The language and who told it: what the content declares, else the header's lines, else the text."""
+    if declared:
+        return declared, "markup"
+    if named := of_header(header):
+        return named, "header"
+    guess = detect(text)
+    return guess, "detected" if guess else None
 
 
 def detect(text: str) -> str | None:

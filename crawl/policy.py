@@ -154,7 +154,7 @@ class Parsing:
     #: kinds of links that are followed
     via: tuple[str, ...] = ("a", "area", "frame", "iframe", "refresh", "redirect", "link", "header")
     follow_nofollow: bool = True  # nofollow (rel, meta, header) is stored; by default a link is a link
-    keep_noindex: bool = False  # store and publish what asks not to be indexed, or no longer (docs/directives.md)
+    keep_noindex: bool = False  # store and publish what asks not to be indexed (docs/directives.md)
     keep_noarchive: bool = False  # store the bodies of pages that ask not to be archived
 
 

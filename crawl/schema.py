@@ -108,9 +108,9 @@ fetched_at            time?   stage: last successful fetch
 parsed_at             time?   stage: last parse
 stored_at             time?   stage: document last confirmed in the lake
 index_ready_at        time?   stage: event last written to the outbox
-withheld              text?   why its text is neither kept nor published: noindex or unavailable_after; else null
+withheld              text?   why its text is not kept and told: noindex or unavailable_after; else null
 unavailable_after     time?   time after which the page asks not to be indexed; asked again then
-header_robots         text?   directives of X-Robots-Tag that concern us; such a page is always fetched whole
+header_robots         text?   directives of X-Robots-Tag that concern us: such a page is always fetched whole
 round                 int     round that wrote this row; the newest wins
 """)
 
@@ -219,7 +219,7 @@ metadata           text?   JSON object: what the reader of its type tells beside
 last_modified      text?   Last-Modified header
 canonical_hint     text?   rel=canonical
 robots_directives  text?   meta robots and X-Robots-Tag as far as they concern us, comma-separated
-noindex            bool?   they ask not to index; this and the next null where written before there was the column
+noindex            bool?   they ask not to index; null (as the next) in rows older than the column
 nofollow           bool?   they ask not to follow any link
 noarchive          bool?   they ask to keep no copy
 unavailable_after  time?   they ask not to index after this time
@@ -231,7 +231,7 @@ link_count         short   links found
 text_ratio         float?  characters of text a byte of the page; null of what is no markup
 script_count       short?  script elements; null of what is no markup
 script_chars       int?    characters in them; null of what is no markup
-script_signs       text?   signs that scripts make the text (crawl.scripted), comma-separated; null without any
+script_signs       text?   signs that scripts make the text (crawl.scripted), comma-separated; or null
 simhash            int?    64-bit SimHash of the text; null where not computed
 minhash            bytes?  MinHash signature; null where not computed
 needs_rendering    bool?   the text seems to be made by scripts; null where not judged

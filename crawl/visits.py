@@ -9,27 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from datetime import date
+from datetime import date, datetime
 from operator import attrgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from crawl import markup, url
+from crawl import directives, markup, url
 from crawl.keys import Keyer
 from crawl.outcomes import Outcome, brings_page
+from crawl.policy import Parsing
 from crawl.records import Fetch, Skip
 from crawl.schema import FETCHES, VISITS
 
-__all__ = ["arrived", "fetch_rows", "visit_rows"]
-
-#: document_key and canonical hint of a parsed page
-Parsed: TypeAlias = "tuple[int | None, str | None]"
+__all__ = ["Parsed", "arrived", "fetch_rows", "unkept", "visit_rows"]
 
 #: columns of `fetches` that are fields of a record; the others are the task's
 _OF_RECORD: Final = tuple(name for name in FETCHES.names if name in {field.name for field in fields(Fetch)})
 _VALUES: Final = attrgetter(*_OF_RECORD)
 _MOVED: Final = frozenset({Outcome.REDIRECT.value, Outcome.REDIRECT_LOOP.value})
+
+
+class Parsed(NamedTuple):
+    """What came of reading a body."""
+
+    document_key: int | None
+    canonical_hint: str | None
+    withheld: str | None = None  # why its document has no text
+    unavailable_after: datetime | None = None
+    keep: bool = True  # its body may be kept
 
 
 def arrived(record: Fetch) -> bool:
@@ -40,6 +48,17 @@ def arrived(record: Fetch) -> bool:
         and record.body_hash is not None
         and record.body_hash != record.known_hash
     )
+
+
+def unkept(record: Fetch, agent: str, policy: Parsing) -> str | None:
+    """Why its header alone forbids to keep a body: noindex or noarchive; None where it does not."""
+    lines = record.response_headers
+    if not lines or "x-robots-tag" not in lines.lower():
+        return None
+    said = directives.meant(directives.of_headers(markup.headers(lines).get("x-robots-tag", ()), agent))
+    if said.noindex and not policy.keep_noindex:
+        return "noindex"
+    return "noarchive" if said.noarchive and not policy.keep_noarchive else None
 
 
 def fetch_rows(records: Sequence[Fetch], *, day: date, round_: int, group: int, fence: int) -> pa.Table:
@@ -57,8 +76,14 @@ def visit_rows(
     parsed: Mapping[int, Parsed],
     failed: Mapping[int, str],
     keyer: Keyer,
+    *,
+    agent: str = "",
+    keep_noindex: bool = False,
 ) -> pa.Table:
-    """Rows of `visits`, sorted by url_key. `failed`: pages whose parse was given up, with its reason."""
+    """Rows of `visits`, sorted by url_key. `failed`: pages whose parse was given up, with its reason.
+
+    `agent`: whose directives in headers count besides everybody's; `keep_noindex`: they withhold nothing.
+    """
     chosen: dict[int, Fetch | Skip] = {}
     for record in records:
         if isinstance(record, Fetch) and record.kind == "robots":
@@ -69,12 +94,14 @@ def visit_rows(
     ordered = [chosen[key] for key in sorted(chosen)]
     targets = [target for record in ordered if (target := _target(record)) is not None]
     keys = iter(keyer.url_keys(targets, url.split_many(targets)[2]).tolist())
-    rows = [
-        _fetched(record, parsed.get(record.url_key), failed.get(record.url_key), keys)
-        if isinstance(record, Fetch)
-        else _skipped(record)
-        for record in ordered
-    ]
+    rows = []
+    for record in ordered:
+        if isinstance(record, Fetch):
+            headers = markup.headers(record.response_headers)
+            row = _fetched(record, headers, parsed.get(record.url_key), failed.get(record.url_key), keys)
+            rows.append(row | _asked(record, headers, parsed.get(record.url_key), agent, keep_noindex))
+        else:
+            rows.append(_skipped(record))
     return pa.Table.from_pylist(rows, schema=VISITS)
 
 
@@ -103,9 +130,29 @@ def _outcome(record: Fetch, parsed: Parsed | None, failure: str | None) -> str:
     return Outcome.UNSUPPORTED_TYPE.value if unread else record.outcome
 
 
-def _fetched(record: Fetch, parsed: Parsed | None, failure: str | None, targets: Any) -> dict[str, Any]:
+def _asked(
+    record: Fetch, headers: Mapping[str, list[str]], parsed: Parsed | None, agent: str, keep_noindex: bool
+) -> dict[str, Any]:
+    """What the answer asks of those who index: as its parse found, else as far as its header tells."""
+    lines = headers.get("x-robots-tag", ()) if record.status == 304 or brings_page(record.status) else ()
+    words = directives.telling(directives.of_headers(lines, agent)) if lines else []
+    said = directives.meant(words)
+    withheld = None if keep_noindex else directives.withheld(said, None)
+    return {
+        "header_robots": directives.written(words),
+        "withheld": parsed.withheld if parsed else withheld,
+        "unavailable_after": parsed.unavailable_after if parsed else said.unavailable_after,
+    }
+
+
+def _fetched(
+    record: Fetch,
+    headers: Mapping[str, list[str]],
+    parsed: Parsed | None,
+    failure: str | None,
+    targets: Any,
+) -> dict[str, Any]:
     """One request's row. `targets` gives the next redirect's key."""
-    headers = markup.headers(record.response_headers)
     content = brings_page(record.status) and record.body_hash is not None and not record.truncated
     failure = None if record.truncated else failure
     return {
@@ -127,10 +174,10 @@ def _fetched(record: Fetch, parsed: Parsed | None, failure: str | None, targets:
         "content_length": record.bytes if content else None,
         "sniffed_type": record.sniffed_type,
         "redirect_to_key": next(targets) if _target(record) is not None else None,
-        "document_key": parsed[0] if parsed else None,
+        "document_key": parsed.document_key if parsed else None,
         "changed": arrived(record),
         "truncated": record.truncated,
-        "canonical_hint": parsed[1] if parsed else None,
+        "canonical_hint": parsed.canonical_hint if parsed else None,
         "retry_after_ms": record.retry_after_ms,
     }
 

@@ -23,6 +23,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Final
 
@@ -76,8 +77,13 @@ class _Lost(Exception):
         return bool(self.args[2])
 
 
-def page(record: Fetch, body: Body, vouching: Sequence[str] = ()) -> tuple[Any, ...]:
-    """One page of a batch: a fetch and its body; of a sitemap, the hosts for which it may speak."""
+def page(
+    record: Fetch, body: Body, vouching: Sequence[str] = (), now: datetime | None = None
+) -> tuple[Any, ...]:
+    """One page of a batch: a fetch and its body; of a sitemap, the hosts for which it may speak.
+
+    `now`: planning time.
+    """
     return (
         record.url_key,
         record.url,
@@ -93,6 +99,7 @@ def page(record: Fetch, body: Body, vouching: Sequence[str] = ()) -> tuple[Any, 
         body.zstd,
         record.kind,
         tuple(vouching),
+        now,
     )
 
 

@@ -94,7 +94,7 @@ def _serve(
 
 def _page(fields: Sequence[Any]) -> parse.RawPage:
     url_key, url, host, domain, depth, first_parse, content_type, headers, cut, media_type, *rest = fields
-    data, zstd, kind, vouching = rest
+    data, zstd, kind, vouching, now = rest
     return parse.RawPage(
         url_key=url_key,
         url=url,
@@ -109,6 +109,7 @@ def _page(fields: Sequence[Any]) -> parse.RawPage:
         media_type=media_type,
         kind=kind,
         vouching=vouching,
+        now=now,
     )
 
 

@@ -126,6 +126,7 @@ class _Task:
         self._failed: dict[int, str] = {}
         self._vouching = Vouching(context, self._keyer)
         self._index: list[tuple[Any, ...]] = []
+        self._unkept: dict[int, tuple[str, str, str]] = {}  # why a header lets us keep no body, host, URL
         self._links: list[pa.Table] = []
         self._link_rows = 0
         self._documents: list[pa.Table] = []
@@ -162,7 +163,10 @@ class _Task:
         size = len(body.data) if body.zstd else -(-len(body.data) // _RATIO)
         where = (part, offset, size, record.bytes, essence, record.truncated, record.sniffed_type)
         self._index.append((key, digest, record.url_key, record.depth, *where))
-        self._batch.append(child.page(record, body, self._vouching.of(record)))
+        settings = self._context.settings
+        if (why := visits.unkept(record, settings.agent.name, settings.parsing)) is not None:
+            self._unkept[record.url_key] = why, record.host, record.url
+        self._batch.append(child.page(record, body, self._vouching.of(record), self._context.now))
         most = self._context.settings.parsing.parsed_bytes
         decoded = min(record.bytes, most) if record.kind == "page" else record.bytes
         self._batch_bytes += max(len(body.data), decoded)
@@ -180,8 +184,8 @@ class _Task:
                 self._rejects.add(result.failed[url_key].partition(" ")[0], fields[1], fields[0])
         for extract in result.extracts:
             columns = [extract.parsed[name].to_pylist() for name in extract.parsed.column_names]
-            for url_key, document_key, hint in zip(*columns, strict=True):
-                self._parsed[url_key] = (document_key, hint)
+            for url_key, *said in zip(*columns, strict=True):
+                self._parsed[url_key] = visits.Parsed(*said)
             self._rejects.update(extract.rejects)
             self._add_links(extract.links)
             self._documents.append(extract.documents)
@@ -201,8 +205,17 @@ class _Task:
         self._redirects()
         self._write_links()
         self._write_documents()
-        rows = visits.visit_rows(self._records, self._parsed, self._failed, self._keyer)
+        settings = self._context.settings
+        rows = visits.visit_rows(
+            self._records,
+            self._parsed,
+            self._failed,
+            self._keyer,
+            agent=settings.agent.name,
+            keep_noindex=settings.parsing.keep_noindex,
+        )
         self._write_work("visits", rows)
+        self._index = self._kept()
         columns = list(zip(*self._index, strict=True)) or [()] * len(BODY_INDEX)
         arrays = [pa.array(values, column.type) for values, column in zip(columns, BODY_INDEX, strict=True)]
         index = pa.Table.from_arrays(arrays, schema=BODY_INDEX)
@@ -218,6 +231,15 @@ class _Task:
             parsed=len(self._parsed),
             failed=len(self._failed),
         )
+
+    def _kept(self) -> list[tuple[Any, ...]]:
+        """The bodies that may be kept: those whose page or header does not ask for the contrary."""
+        unkept = {key for key, said in self._parsed.items() if not said.keep}
+        for key, told in self._unkept.items():
+            if key not in self._parsed:  # of what was parsed the parser has told
+                unkept.add(key)
+                self._rejects.add(*told)
+        return [entry for entry in self._index if entry[2] not in unkept] if unkept else self._index
 
     def _sitemap_lines(self, record: Fetch, body: Body | None) -> None:
         """What a robots.txt names; without a Sitemap line the usual place, where settings say so."""

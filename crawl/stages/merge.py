@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crawl import announced, visited
+from crawl import announced, visited, withholding
 from crawl.candidates import of_hops
 from crawl.columns import Bools, Ints, among, ints, make, take
 from crawl.discovery import Met, meet, new_rows
@@ -77,9 +77,9 @@ def fold(
     order = np.argsort(ints(seen["url_key"]), kind="stable")
     documents = pa.chunked_array(
         [
-            *base["document_key"].chunks,
+            *_published(base).chunks,
             pa.nulls(len(rest), pa.int64()),
-            *pa.chunked_array(heard["document_key"]).chunks,
+            *_published(heard).chunks,
         ]
     )
     seen = take(seen, order)
@@ -107,6 +107,11 @@ def _base(previous: pa.Table, fresh: pa.Table, keys: Ints, known: Bools) -> pa.T
         missing = keys[~found]
         raise ValueError(f"{len(missing)} visited URLs have no row and were not met, e.g. key {missing[0]}")
     return take(rows, order[at]) if len(keys) else rows.slice(0, 0)
+
+
+def _published(rows: pa.Table) -> pa.ChunkedArray[Any]:
+    """The documents that an indexer was told of."""
+    return pa.chunked_array(withholding.published(rows["document_key"], rows["withheld"]))
 
 
 def _heard(

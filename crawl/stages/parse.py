@@ -9,19 +9,21 @@ It opens nothing and writes nothing; a page that kills the process is the caller
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
 import pyarrow as pa
 
-from crawl import directives, html, linkheader, markup, sitemap, sitemaprows, sniff
+from crawl import directives, html, language, linkheader, markup, sitemap, sitemaprows, sniff
 from crawl.keys import Keyer
 from crawl.linkrows import LinkRows
 from crawl.page import Page
-from crawl.policy import Settings
+from crawl.pagelinks import Links
+from crawl.policy import Parsing, Settings
 from crawl.readers import Reader, page_of
 from crawl.rejects import Rejects
 from crawl.schema import DOCUMENTS
@@ -37,6 +39,9 @@ _PARSED: Final[dict[str, pa.DataType]] = {
     "url_key": pa.int64(),
     "document_key": pa.int64(),
     "canonical_hint": pa.string(),
+    "withheld": pa.string(),
+    "unavailable_after": pa.timestamp("us", tz="UTC"),
+    "keep": pa.bool_(),  # its body may be kept
 }
 #: what is read where nobody says otherwise
 _READERS: Final[Mapping[str, Reader]] = {"text/html": html.read, "application/xhtml+xml": html.read}
@@ -61,6 +66,7 @@ class RawPage:
     kind: str = "page"  # page, sitemap or feed
     vouching: tuple[str, ...] = ()  # of a sitemap: hosts for which it may speak besides its own place
     media_type: str | None = None  # what it is read as; None: as header and first bytes tell
+    now: datetime | None = None  # planning time; without one no date has passed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,44 +89,40 @@ def extract(
     failed: dict[int, str] = {}
     tally = Rejects()
     documents: dict[int, dict[str, Any]] = {}
-    parsed: list[tuple[int, int | None, str | None]] = []
+    parsed: list[tuple[Any, ...]] = []
     for raw in pages:
         if raw.kind != "page":
             if (error := _listing(raw, links, tally, settings)) is None:
-                parsed.append((raw.url_key, None, None))
+                parsed.append((raw.url_key, None, None, None, None, True))
             else:
                 failed[raw.url_key] = error
             continue
         kind = raw.media_type or sniff.computed(raw.content_type, raw.body)
+        headers = markup.headers(raw.headers)
         try:
-            read = library.read(raw, kind, tally)
+            read = library.read(raw, kind, headers.get("content-language", ()), tally)
         except _Failed as error:
             failed[raw.url_key] = str(error)
             continue
         if read is None:
             continue
         page, metadata = read
-        headers = markup.headers(raw.headers)
         if page.links.cut:
             tally.add("too_many_links", raw.host, raw.url, page.links.cut)
-        robots = [*page.robots, *directives.of_headers(headers.get("x-robots-tag", ()), settings.agent.name)]
-        found = page.links
-        links.add(
-            found.url,
-            found.anchor,
-            found.rel,
-            found.via,
-            source_key=raw.url_key,
-            source_domain=raw.domain,
-            depth=raw.depth + 1,
-            first_parse=raw.first_parse,
-            nofollow=not {"nofollow", "none"}.isdisjoint(robots),
-        )
-        row = _document(raw, page, headers, robots, keyer)
+        asked = headers.get("x-robots-tag", ())
+        robots = [*page.robots, *directives.of_headers(asked, settings.agent.name)]
+        said = directives.meant(robots)
+        header = linkheader.read(headers.get("link", ()), raw.url)
+        _link(links, raw, page.links, header, nofollow=said.nofollow)
+        row = _document(raw, page, headers, header.canonical, keyer)
         row["sniffed_type"], row["metadata"] = kind, metadata
+        row["link_count"] += len(header.links)
         if not page.charset and not page.text:  # a picture: none is like the other for having no text
             row["document_key"] = keyer.document_key("\0" + sha256(raw.body).hexdigest())
-        parsed.append((raw.url_key, row["document_key"], row["canonical_hint"]))
+        row |= _directed(said, robots)
+        keep = _obeyed(row, raw, said, keyer, settings.parsing, tally)
+        hint, until = row["canonical_hint"], said.unavailable_after
+        parsed.append((raw.url_key, row["document_key"], hint, row["withheld"], until, keep))
         other = documents.get(row["document_key"])
         if other is None or (row["depth"], raw.url_key) < (other["depth"], other["first_url_key"]):
             documents[row["document_key"]] = row
@@ -136,6 +138,57 @@ def extract(
         rejects=tally,
         failed=failed,
     )
+
+
+def _link(links: LinkRows, raw: RawPage, found: Links, header: linkheader.Found, *, nofollow: bool) -> None:
+    """The links of a page, then those of its header."""
+    more = header.links
+    links.add(
+        [*found.url, *(target for target, _ in more)] if more else found.url,
+        [*found.anchor, *(None for _ in more)] if more else found.anchor,
+        [*found.rel, *(rel for _, rel in more)] if more else found.rel,
+        [*found.via, *("header" for _ in more)] if more else found.via,
+        source_key=raw.url_key,
+        source_domain=raw.domain,
+        depth=raw.depth + 1,
+        first_parse=raw.first_parse,
+        nofollow=nofollow,
+    )
+
+
+def _directed(said: directives.Meant, robots: list[str]) -> dict[str, Any]:
+    """Columns of what a page asks of those who index."""
+    return {
+        "robots_directives": directives.written(robots),
+        "noindex": said.noindex,
+        "nofollow": said.nofollow,
+        "noarchive": said.noarchive,
+        "unavailable_after": said.unavailable_after,
+    }
+
+
+def _obeyed(
+    row: dict[str, Any],
+    raw: RawPage,
+    said: directives.Meant,
+    keyer: Keyer,
+    policy: Parsing,
+    tally: Rejects,
+) -> bool:
+    """Take the text from a document that is to be withheld; whether its body may be kept.
+
+    Such a document is never one with an indexable page's, whose text it shares: no text begins with a space.
+    """
+    withheld = None if policy.keep_noindex else directives.withheld(said, raw.now)
+    row["withheld"] = withheld
+    if withheld is not None:
+        tally.add(withheld, raw.host, raw.url)
+        row["document_key"] = keyer.document_key(f" {withheld} {row['document_key']}")
+        row |= {"text": "", "description": None, "metadata": None}
+    unarchived = said.noarchive and not policy.keep_noarchive
+    if unarchived:
+        tally.add("noarchive", raw.host, raw.url)
+    return withheld is None and not unarchived
 
 
 def _listing(raw: RawPage, links: LinkRows, tally: Rejects, settings: Settings) -> str | None:
@@ -173,13 +226,18 @@ class _Library:
         self._markup_types = {kind for kind, reader in readers.items() if reader is html.read}
         self._readers = readers
 
-    def read(self, raw: RawPage, kind: str, tally: Rejects) -> tuple[Page, str | None] | None:
-        """What a body of a type says, and its metadata; None where nobody reads that. Raises _Failed."""
+    def read(
+        self, raw: RawPage, kind: str, spoken: Sequence[str], tally: Rejects
+    ) -> tuple[Page, str | None] | None:
+        """What a body of a type says, and its metadata; None where nobody reads that. Raises _Failed.
+
+        `spoken`: lines of Content-Language.
+        """
         if kind in self._markup_types:  # of markup a part can be read, of little else
             body = raw.body[: self._most]
             if len(body) < len(raw.body):
                 tally.add("page_too_long", raw.host, raw.url)
-            page = self._markup(body, raw.content_type, raw.url)
+            page = self._markup(body, raw.content_type, raw.url, content_language=spoken)
             if page.error is not None:
                 raise MemoryError(page.error)  # the process is spent
             return page, None
@@ -187,17 +245,20 @@ class _Library:
         if reader is None:
             return None
         try:
-            return page_of(reader(raw.body, raw.content_type, raw.url), raw.url, self._limit)
+            page, metadata = page_of(reader(raw.body, raw.content_type, raw.url), raw.url, self._limit)
         except MemoryError:
             raise
         except (Exception, SystemExit) as error:  # a stranger's reader of a stranger's body
             raise _Failed(f"reader_failed ({type(error).__name__})") from error
+        named, told_by = language.told(page.language, spoken, page.text)
+        return replace(page, language=named, language_source=told_by), metadata
 
 
 def _document(
-    raw: RawPage, page: Page, headers: dict[str, list[str]], robots: list[str], keyer: Keyer
+    raw: RawPage, page: Page, headers: dict[str, list[str]], canonical: str | None, keyer: Keyer
 ) -> dict[str, Any]:
-    """The page's row of `documents`; what a later stage computes is left out."""
+    """The page's row of `documents`; what a later stage computes is left out. `canonical`: its header's."""
+    is_markup = bool(page.charset)
     return {
         "document_key": keyer.document_key(page.text),
         "text": page.text,
@@ -206,14 +267,18 @@ def _document(
         "title": page.title or None,
         "description": page.description,
         "language": page.language,
+        "language_source": page.language_source,
         "charset": page.charset or None,
         "content_type": raw.content_type,
         "last_modified": headers["last-modified"][-1] if "last-modified" in headers else None,
-        "canonical_hint": page.canonical or linkheader.read(headers.get("link", ()), raw.url).canonical,
-        "robots_directives": ", ".join(dict.fromkeys(robots)) or None,
+        "canonical_hint": page.canonical or canonical,
         "text_chars": len(page.text),
         "html_bytes": len(raw.body),
         "truncated": raw.truncated,
         "link_count": len(page.links) + page.links.cut,
+        "text_ratio": len(page.text) / len(raw.body) if is_markup and raw.body else None,
+        "script_count": page.scripts if is_markup else None,
+        "script_chars": page.script_chars if is_markup else None,
+        "script_signs": ", ".join(page.signs) or None,
         "depth": raw.depth,
     }

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crawl import withholding
 from crawl.columns import flags, ints, make, take, texts
 from crawl.schema import OUTBOX
 
@@ -26,12 +27,14 @@ _KINDS: Final = ("new", "changed", "deleted")
 def events(before: pa.Table, after: pa.Table, *, round: int, day: date, now: datetime) -> pa.Table:
     """Rows of `outbox` (OUTBOX), by url_key, from the columns url_key and document_key before and after.
 
-    Both tables have the same keys in the same order; a URL without a document has null. Raises ValueError
-    else.
+    Both tables have the same keys in the same order; a URL without a document, or whose document was withheld
+    (column `withheld` of after), has null. Raises ValueError else.
     """
     if not before["url_key"].equals(after["url_key"]):
         raise ValueError("before and after must have the same keys in the same order")
     old, new = before["document_key"].combine_chunks(), after["document_key"].combine_chunks()
+    if "withheld" in after.column_names:
+        new = withholding.published(new, after["withheld"].combine_chunks())
     had, has = (np.asarray(pc.is_valid(column), dtype=np.bool_) for column in (old, new))
     compare: Any = pc.not_equal
     kind = np.select([~had & has, flags(compare(old, new)), had & ~has], [0, 1, 2], -1)
