@@ -44,7 +44,7 @@ __all__ = ["fetch_group"]
 #: what a request and its parse need of a planned row, and where it stands
 _COLUMNS = [
     *("url_key", "url", "origin", "host", "domain", "depth", "etag", "last_modified", "content_hash"),
-    *("document_key", "sniffed_type", "parsed_at", "kind", "group", "position"),
+    *("document_key", "sniffed_type", "parsed_at", "kind", "group", "position", "header_robots"),
 ]
 
 Announce = Callable[[str, Mapping[str, Any]], None]
@@ -223,11 +223,13 @@ def _content(row: Mapping[str, Any], types: Collection[str]) -> dict[str, Any]:
     """Validators and hash of the content, to ask whether it changed.
 
     None of them where nothing was read of it and its type is one that is read (by now): "not modified" would
-    leave it unread.
+    leave it unread. None either where its header asked something of those who index: only a whole answer shows
+    whether it still does.
     """
     names = ("etag", "last_modified", "content_hash")
     unread = row["document_key"] is None and row["sniffed_type"] in types
-    return {name: None if unread else row[name] for name in names}
+    whole = unread or row["header_robots"] is not None
+    return {name: None if whole else row[name] for name in names}
 
 
 def _planned(row: Mapping[str, Any], types: Collection[str]) -> Planned:
