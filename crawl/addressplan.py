@@ -11,7 +11,7 @@ Columns over hosts. It groups nothing (crawl.packing does), resolves nothing and
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,10 +28,14 @@ from crawl.policy import Settings
 
 __all__ = ["CAPS", "Spots", "beyond", "parts", "spots", "to_caps", "waits"]
 
-#: what each group may do at the public addresses that its hosts share
-CAPS: Final = pa.schema(
-    [("address", pa.string()), ("in_flight", pa.int32()), ("delay_s", pa.float64()), ("group", pa.int32())]
-)
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "address": pa.string(),
+    "in_flight": pa.int32(),
+    "delay_s": pa.float64(),
+    "group": pa.int32(),
+}
+#: what each group may do at the public addresses of its hosts
+CAPS: Final = pa.schema(_TYPES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

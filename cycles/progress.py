@@ -25,6 +25,8 @@ _WAITS: Final = {
     "crawl_delay": "their Crawl-delay",
     "backoff": "the end of a back-off",
     "retry_after": "their Retry-After",
+    "name": "an answer about their name",
+    "address": "room at their address",
 }
 
 

@@ -17,6 +17,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "host_budget": "its host's budget for the day is used up",
     "group_capacity": "the one clock of its politeness group allows no more requests in the window",
     "long_crawl_delay": "its host asks for a long Crawl-delay, and no round waits for it",
+    "address_capacity": "the address it shares with other hosts allows no more requests in the window",
     "round_cap": "the round had as many URLs as planning.urls allows",
     "blocked": "what blocked it still stands",
     "host_delay": "its host may not be asked again within the window",
@@ -31,6 +32,7 @@ CARRIED: Final[Mapping[str, str]] = {
     "backoff": "its host was left alone after errors",
     "retry_after": "its host asked to be left alone",
     "crawl_delay": "its host's Crawl-delay reaches beyond the window",
+    "address": "the address it shares with other hosts had no room for it",
     "paused": "its host was paused meanwhile",
     "robots_elsewhere": "its robots.txt lies in another domain, which is asked for it from the next round on",
 }

@@ -65,6 +65,19 @@ def grouped(gap_ms, required_ms, group=("news", "news"), tasks=(1, 1)):
     )
 
 
+def crowded(*times, gap_ms=100.0, most=2):
+    """Requests to hosts at one public address, as (start, end) in ms."""
+    return fetches(
+        host=[f"h{i}.test" for i in range(len(times))],
+        url_key=list(range(len(times))),
+        address=["93.184.216.34"] * len(times),
+        address_gap_ms=[gap_ms] * len(times),
+        address_in_flight=[most] * len(times),
+        started_at=[NOW + start * MS for start, _ in times],
+        finished_at=[NOW + end * MS for _, end in times],
+    )
+
+
 #: check -> rounds that break it once: for each round the rows of its tables
 BROKEN = {
     "states": [{"seen": rows.seen([1], 1, state=["ELIGIBLE"])}],
@@ -76,6 +89,8 @@ BROKEN = {
     ],
     "politeness": [spaced(90, 100.0)],
     "politeness-groups": [grouped(90, 100.0)],
+    "address-gap": [crowded((0, 10), (90, 95), (300, 310))],
+    "address-open": [crowded((0, 500), (100, 600), (200, 700))],
     "one-owner-per-group": [grouped(100, 100.0, tasks=(1, 2))],
     "gap-recorded": [demanding(197.0)],
     "requests-kept": [{**spaced(100, 100.0), "counts": {"requests": 3}}],
@@ -102,6 +117,8 @@ HOLDING = {
     "one-newest-row": [{"seen": rows.seen([1, 2], 1)}, {"seen": rows.seen([1], 2)}],
     "politeness": [spaced(98, 100.0)],
     "politeness-groups": [grouped(98, 100.0)],
+    "address-gap": [crowded((0, 10), (98, 105), (300, 310))],
+    "address-open": [crowded((0, 200), (100, 600), (200, 700))],
     "one-owner-per-group": [grouped(100, 100.0, group=("news", None), tasks=(1, 2))],
     "gap-recorded": [demanding(198.0)],
     "requests-kept": [{**spaced(100, 100.0), "counts": {"requests": 2}}],

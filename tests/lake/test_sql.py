@@ -428,3 +428,20 @@ def test_a_lake_on_s3_is_read_as_one_in_a_folder(s3_lake):
             r.ask(f"COPY (SELECT 1) TO '{store.url('x.csv')}'").table()
     with reader(store, at=1) as r:
         assert [1, 2] == r.due()["url_key"].to_pylist()
+
+
+def test_look_ups_are_counted_from_memory_or_not_and_addresses_are_none(lake):
+    names = {
+        "dns_cached": [False, True, True, None, False],
+        "dns_ms": [3.0, 0.0, 0.0, None, 9.0],
+        "outcome": ["OK", "OK", "DNS_FAILURE", "OK", "DNS_TIMEOUT"],
+        "kind": ["robots", "page", "robots", "page", "robots"],
+        "url_key": [1, 2, 3, 4, 5],
+    }
+    fetches = rows.table("fetches", **names, round=[1] * 5)
+    lakes.commit_round(lake, 1, fetches=fetches)
+    with reader(lake) as r:
+        [hits] = r.query("metric-dns-cache-hit-rate").to_pylist()
+        [failures] = r.query("metric-dns-failure-rate").to_pylist()
+    assert {"round": 1, "lookups": 4, "dns_cache_hit_rate": 0.5} == hits
+    assert {"round": 1, "lookups": 4, "dns_failure_rate": 0.5} == failures
