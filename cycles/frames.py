@@ -19,6 +19,8 @@ __all__ = ["Gone", "Pipe", "Silent", "receive", "send"]
 
 _LENGTH: Final = struct.Struct("<I")
 _CHUNK: Final = 1 << 20
+#: msgpack's word for times as aware datetimes
+_AS_DATETIME: Final = 3
 
 
 class Gone(Exception):
@@ -39,11 +41,11 @@ def send(out: int, value: Any) -> None:
 def receive(source: int) -> Any:
     """Read one message from a file descriptor, however long it takes. Raises Gone at the end of the file."""
     (length,) = _LENGTH.unpack(_exactly(source, _LENGTH.size))
-    return msgpack.unpackb(_exactly(source, length), use_list=False)
+    return msgpack.unpackb(_exactly(source, length), use_list=False, timestamp=_AS_DATETIME)
 
 
 def _packed(value: Any) -> bytes:
-    payload: bytes = msgpack.packb(value)
+    payload: bytes = msgpack.packb(value, datetime=True)  # times must be aware
     return _LENGTH.pack(len(payload)) + payload
 
 
@@ -108,7 +110,9 @@ class Pipe:
         end = _LENGTH.size + length
         if len(self._buffer) < end:
             return None
-        value = msgpack.unpackb(memoryview(self._buffer)[_LENGTH.size : end], use_list=False)
+        value = msgpack.unpackb(
+            memoryview(self._buffer)[_LENGTH.size : end], use_list=False, timestamp=_AS_DATETIME
+        )
         self._buffer = self._buffer[end:]
         return value
 
