@@ -7,6 +7,7 @@ and decoded bytes stop at their caps. It opens no connection and knows no HTTP l
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -80,7 +81,12 @@ class Answer:
 
 
 class Incoming:
-    """An answer while it comes in. `header` and `data` say when to stop; `stop` says why."""
+    """An answer while it comes in. `drain` and `data` say when to stop; `stop` says why.
+
+    Header lines are put into `pending`, as they come, and counted there: a function of ours for each of them
+    would take longer than the rest of their handling. `drain` takes them from there: to be called before each
+    piece of the body but those for `take`, at the end, and now and then.
+    """
 
     __slots__ = (
         "_began_body",
@@ -99,6 +105,7 @@ class Incoming:
         "free",
         "headed",
         "length",
+        "pending",
         "stop",
         "verdict",
         "wire",
@@ -106,6 +113,8 @@ class Incoming:
 
     def __init__(self, limits: policy.Limits) -> None:
         self._limits = limits
+        # one line more than allowed tells that there are too many; what is pending is never more
+        self.pending: deque[bytes] = deque(maxlen=limits.header_lines + 1)
         self.reset(None)
 
     def reset(
@@ -113,6 +122,7 @@ class Incoming:
     ) -> None:
         """Ready for the next answer, with a tighter cap on its decoded bytes, or other caps, if given."""
         limits = self._limits
+        self.pending.clear()
         self._lines: list[bytes] = []
         self._chunks: list[bytes] = []
         self._decoder: Decoder | None = None
@@ -135,6 +145,32 @@ class Incoming:
     def progress(self) -> int:
         """Grows with every byte that comes in."""
         return self._seen_bytes + self.wire
+
+    def drain(self) -> bool:
+        """Takes the header lines that came. Whether to go on."""
+        if not self.pending:
+            return self.stop is None
+        lines = list(self.pending)
+        self.pending.clear()
+        if self._seen_lines == 0 and self._whole_head(lines):
+            return self.stop is None
+        return all(self.header(line) is None for line in lines)
+
+    def _whole_head(self, lines: list[bytes]) -> bool:
+        """Takes one head that came whole and within its caps, as nearly all do. False: it is none."""
+        head = b"".join(lines)
+        if (
+            len(lines) > self._limits.header_lines
+            or len(head) > self._limits.header_bytes
+            or lines[-1] != b"\r\n"
+            or head.rfind(b"HTTP/") > 0
+        ):
+            return False
+        self._seen_lines, self._seen_bytes = len(lines), len(head)
+        self._lines, self._code, self.headed = lines, _UNREAD, True
+        if self._screen is not None and brings_page(self.status):
+            self._head_done()
+        return True
 
     def header(self, line: bytes) -> int | None:
         """One line of the head, of an interim answer, or of the trailers, line end included. 0 = stop."""

@@ -178,6 +178,8 @@ class Transport:
                 continue
             if now >= transfer.deadline:
                 self._drop(transfer, "deadline")
+            elif not transfer.incoming.drain():
+                self._drop(transfer, transfer.incoming.stop or "")
             elif transfer.silent(now) >= idle:
                 self._drop(transfer, "idle")
         self._sweeper = loop.call_later(self._sweep_every, self._sweep)
@@ -218,7 +220,7 @@ class _Transfer:
         self._headers: tuple[str, ...] | None = None
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
-        curl.setopt(pycurl.HEADERFUNCTION, self.incoming.header)
+        curl.setopt(pycurl.HEADERFUNCTION, self.incoming.pending.append)
         curl.setopt(pycurl.WRITEFUNCTION, self._data)
 
     def prepare(
@@ -276,6 +278,8 @@ class _Transfer:
         if before + len(data) <= min(incoming.free, _UNCOUNTED):
             incoming.take(data)
             return None
+        if not incoming.drain():
+            return 0
         counted = before >= _UNCOUNTED
         if counted and not self._owner.budget.admits(self, len(data)):
             self.paused_at = asyncio.get_running_loop().time()
@@ -312,6 +316,7 @@ class _Transfer:
     def answer(self, code: int, message: str, now: float) -> Answer:
         """What became of the request. `code`: libcurl's, 0 = none, also for transfers we ended."""
         incoming = self.incoming
+        incoming.drain()
         stop = incoming.stop
         coding_fault = incoming.end(whole=code == 0 and stop is None)
         status = incoming.status

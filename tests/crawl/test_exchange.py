@@ -8,6 +8,15 @@ from crawl import policy
 from crawl.exchange import DROPPED, Answer, Incoming, header, location, settle
 from crawl.outcomes import Outcome
 
+HEADS = [
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 103 X\r\n",
+    b"A: HTTP/1.1\r\n",
+    b"B: c\r\n",
+    b"\r\n",
+    b"\n",
+    b"x" * 90,
+]
 LIMITS = policy.Limits(header_bytes=200, header_lines=8, wire_bytes=100, decoded_bytes=150)
 
 
@@ -127,3 +136,34 @@ def test_a_header_is_the_first_line_of_its_name(pairs: list[tuple[str, str]]) ->
     for wanted in ("a", "b", "ab", "b-a"):
         expected = next((value.strip(" \t") for name, value in pairs if name.lower() == wanted), None)
         assert header(lines, wanted) == expected
+
+
+@given(st.lists(st.sampled_from(HEADS), max_size=6), st.lists(st.integers(1, 9), max_size=9))
+def test_lines_drained_together_are_taken_as_they_are_one_by_one(lines: list[bytes], cuts: list[int]) -> None:
+    together, alone = Incoming(LIMITS), Incoming(LIMITS)
+    going_on = all(alone.header(line) is None for line in lines)
+    at = 0
+    for size in [*cuts, len(lines)]:
+        together.pending.extend(lines[at : at + size])
+        at += size
+        if not together.drain():
+            break
+    assert together.stop == alone.stop
+    if going_on:
+        assert (together.status, together.headed, together.progress) == (
+            alone.status,
+            alone.headed,
+            alone.progress,
+        )
+        together.end(whole=True)
+        alone.end(whole=True)
+        assert together.lines() == alone.lines()
+
+
+def test_more_lines_than_allowed_are_not_kept_however_many_come() -> None:
+    incoming = Incoming(LIMITS)
+    for _ in range(10_000):
+        incoming.pending.append(b"A: b\r\n")
+    assert len(incoming.pending) == LIMITS.header_lines + 1
+    assert not incoming.drain()
+    assert incoming.stop == "header_lines"
