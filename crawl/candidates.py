@@ -49,6 +49,8 @@ LINK_COLUMNS: Final = (
     "lastmod",
     "changefreq",
     "priority",
+    "chain_id",
+    "chain_hop",
 )
 
 _FOUND: Final = ("redirect", "sitemap", "feed", "robots", "well_known")
@@ -63,8 +65,9 @@ def of_links(links: pa.Table, planning: Planning) -> pa.Table:
     # what a feed names elsewhere is a link like any other; a sitemap names only what it may speak for
     announced = (told == 1) | ((told == 2) & flags(rows["is_internal"]))
     listed = announced | (told > 2)
+    onward = (told == 0) | flags(rows["chain_id"].is_valid())  # a refresh leads on like a redirect
     importance = np.select(
-        [told == 0, listed], [REDIRECT_IMPORTANCE, LISTED_IMPORTANCE], priority.LINK_IMPORTANCE
+        [onward, listed], [REDIRECT_IMPORTANCE, LISTED_IMPORTANCE], priority.LINK_IMPORTANCE
     )
     depth = ints(rows["depth"])
     return make(
@@ -82,6 +85,8 @@ def of_links(links: pa.Table, planning: Planning) -> pa.Table:
         changefreq=rows["changefreq"],
         priority=rows["priority"],
         counts=rows["first_parse"],
+        chain_id=rows["chain_id"],
+        chain_hop=rows["chain_hop"],
         importance=importance,
         score=first_score(importance, depth, planning),
     )

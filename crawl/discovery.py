@@ -124,6 +124,8 @@ def new_rows(
         kind=announced.kinds(told, met.keys[at]),
         found_by=first["found_by"],
         first_referrer_key=pa.array(source, mask=source == _NOBODY),
+        chain_id=first["chain_id"],
+        chain_hop=first["chain_hop"],
         first_seen_at=now,
         first_seen_round=round,
         state=State.DISCOVERED.value,
@@ -147,6 +149,10 @@ def new_rows(
     )
 
 
+#: among paths of one depth and source the smallest of these leads; null is last, so a chain goes before none
+_TIES: Final = ["target_url", "discovered_url", "found_by", "chain_id", "chain_hop"]
+
+
 def _first(candidates: pa.Table, met: Met, at: Ints) -> Ints:
     """For each of the met keys at these places: the candidate that is its first path."""
     ends = np.append(met.starts[1:], len(met.order))
@@ -155,7 +161,7 @@ def _first(candidates: pa.Table, met: Met, at: Ints) -> Ints:
     within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     rows = met.order[np.repeat(met.starts[at], lengths) + within]
     of = np.repeat(np.arange(len(at)), lengths)
-    some = take(candidates.select(["depth", "source_key", "found_by", "target_url", "discovered_url"]), rows)
+    some = take(candidates.select(["depth", "source_key", *_TIES]), rows)
     nearest = ints(some["depth"]) == met.depth[at][of]
     leads = nearest & (ints(some["source_key"], _NOBODY) == met.source[at][of])
     places, of = np.flatnonzero(leads), of[leads]
@@ -165,11 +171,9 @@ def _first(candidates: pa.Table, met: Met, at: Ints) -> Ints:
     chosen[of[alone]] = rows[places[alone]]
     tied, of = places[~alone], of[~alone]
     if len(tied):
-        found: Any = take(some.select(["target_url", "discovered_url", "found_by"]), tied)
+        found: Any = take(some.select(_TIES), tied)
         found = found.append_column("of", pa.array(of)).append_column("row", pa.array(rows[tied]))
-        by_text = found.sort_by(
-            [(name, "ascending") for name in ("of", "target_url", "discovered_url", "found_by")]
-        )
+        by_text = found.sort_by([(name, "ascending") for name in ("of", *_TIES)])
         keys, first = np.unique(ints(by_text["of"]), return_index=True)
         chosen[keys] = ints(by_text["row"])[first]
     return chosen

@@ -7,7 +7,7 @@ It reads no page and stores nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from crawl import scope, url
-from crawl.columns import Bools, Ints, take
+from crawl.columns import Bools, Ints, among, ints, take
 from crawl.keys import Keyer
 from crawl.policy import Settings
 from crawl.rejects import Rejects
 from crawl.schema import LINKS
 
-__all__ = ["COLUMNS", "Hints", "LinkRows"]
+__all__ = ["CHAINED", "COLUMNS", "Hints", "LinkRows", "chained"]
 
 #: the table's columns without those that are the round's
 COLUMNS: Final = pa.schema([field for field in LINKS if field.name not in {"day", "round"}])
@@ -53,6 +53,31 @@ class Hints:
         """No more than what kind the URLs are of."""
         none = [None] * count
         return cls(kind=kind, lastmod=none, changefreq=none, priority=none, refused=none)
+
+
+#: kinds of links by which a redirect chain goes on
+CHAINED: Final = ("redirect", "refresh")
+
+
+def chained(rows: pa.Table, chains: Mapping[int, tuple[int, int]], most: int) -> pa.Table:
+    """The rows with the chains of redirects and refreshes: those of their sources, one hop on.
+
+    `chains` gives chain and hop of each source asked. A refresh beyond `most` hops is a link like any other.
+    """
+    on = np.flatnonzero(among(rows["via"], CHAINED) >= 0)
+    if not len(on):
+        return rows
+    ids: list[int | None] = [None] * len(rows)
+    hops: list[int | None] = [None] * len(rows)
+    for place, source in zip(on.tolist(), ints(rows["source_key"])[on].tolist(), strict=True):
+        chain_id, hop = chains.get(source, (None, most))
+        if chain_id is not None and hop < most:
+            ids[place], hops[place] = chain_id, hop + 1
+    for name, values in (("chain_id", ids), ("chain_hop", hops)):
+        place = rows.schema.get_field_index(name)
+        field = rows.schema.field(place)
+        rows = rows.set_column(place, field, pa.array(values, field.type))
+    return rows
 
 
 class _Numbers(dict[str, int]):
@@ -143,6 +168,8 @@ class LinkRows:
             "depth": depths[page].astype(np.int32),
             "first_parse": first[page].astype(bool),
             "admitted": admitted,
+            "chain_id": pa.nulls(len(at), pa.int64()),
+            "chain_hop": pa.nulls(len(at), pa.int32()),
         }
         rows = pa.table(columns, schema=COLUMNS)
         keep = self._first_of_equals(page, keys, at)

@@ -64,6 +64,8 @@ kind                  text?   page, sitemap or feed: how it is read; null in row
 depth                 short   fewest links from a seed at discovery; of a sitemap, how many indexes led to it
 found_by              text    seed, link, sitemap, feed, redirect, robots (Sitemap line) or well_known
 first_referrer_key    int?    page that led here first; null for a seed
+chain_id              int?    redirect chain that goes on here when it is first asked; null from then on
+chain_hop             short?  how many redirects of that chain led here
 first_seen_at         time    planning time of the round that discovered it
 first_seen_round      int     that round
 state                 text    DISCOVERED, FETCHED, FAILED_RETRYABLE, BLOCKED, QUARANTINED, GONE or TERMINAL
@@ -150,8 +152,8 @@ domain              text    domain
 group               short   host group
 fence               int     driver under which it was asked
 attempt             short   attempts of this URL in this round, from 1
-chain_id            int     same for all hops of one redirect chain
-hop                 short   0 for the URL that was planned
+chain_id            int     same for all hops of one redirect chain, of several rounds too
+hop                 short   0 for the URL with which its chain began
 next_url            text?   where it redirects
 final_url_key       int?    last URL of the chain as far as known here
 started_at          time    real time, request dispatched
@@ -256,6 +258,8 @@ priority       float? 0 to 1, as a sitemap says
 depth          short  depth of the target through this link
 first_parse    bool   the source was parsed for the first time: it counts as an in-link
 admitted       bool   may become a candidate; false: out of scope or over a limit (counted in rejects)
+chain_id       int?   of a redirect, and of a refresh: the chain that goes on with the target
+chain_hop      short? likewise: how many redirects of it led to the target
 """)
 
 REJECTS = _schema("""
@@ -443,6 +447,8 @@ lastmod         time?   date of change it gives
 changefreq      text?   how often it changes, it says
 priority        float?  0 to 1, it says
 counts          bool    counts as an in-link
+chain_id        int?    redirect chain that goes on with the target
+chain_hop       short?  how many redirects of it led there
 importance      float   importance this path gives, 0 to 1
 score           float   score this path gives
 """)

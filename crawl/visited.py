@@ -112,6 +112,8 @@ def after(
         "robots_version": pc.coalesce(visits["robots_version"], rows["robots_version"]),
         "last_outcome": visits["outcome"],
         "last_error": pc.if_else(pa.array(case.well), None, pc.coalesce(visits["reason"], visits["outcome"])),
+        "chain_id": None,
+        "chain_hop": None,
         "http_status": pc.coalesce(visits["http_status"], rows["http_status"]),
         "kind": _turned(case, settings),
         "visited_round": round,

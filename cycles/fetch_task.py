@@ -45,6 +45,7 @@ __all__ = ["fetch_group"]
 _COLUMNS = [
     *("url_key", "url", "origin", "host", "domain", "depth", "etag", "last_modified", "content_hash"),
     *("document_key", "sniffed_type", "parsed_at", "kind", "group", "position", "header_robots"),
+    *("chain_id", "chain_hop"),
 ]
 
 Announce = Callable[[str, Mapping[str, Any]], None]
@@ -245,6 +246,8 @@ def _planned(row: Mapping[str, Any], types: Collection[str]) -> Planned:
         **_content(row, types),
         document_key=row["document_key"],
         parsed=row["parsed_at"] is not None,
+        chain_id=row["chain_id"],
+        chain_hop=row["chain_hop"] or 0,
     )
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from crawl import markup, robots, sitemaprows, url, visits
 from crawl.journal import Body
-from crawl.linkrows import Hints, LinkRows
+from crawl.linkrows import Hints, LinkRows, chained
 from crawl.outcomes import Outcome
 from crawl.records import Fetch, Skip
 from crawl.rejects import Rejects
@@ -127,6 +127,7 @@ class _Task:
         self._vouching = Vouching(context, self._keyer)
         self._index: list[tuple[Any, ...]] = []
         self._unkept: dict[int, tuple[str, str, str]] = {}  # why a header lets us keep no body, host, URL
+        self._chains: dict[int, tuple[int, int]] = {}  # chain and hop of what was asked
         self._links: list[pa.Table] = []
         self._link_rows = 0
         self._documents: list[pa.Table] = []
@@ -148,6 +149,7 @@ class _Task:
             self._records.append(record)
             if isinstance(record, Fetch):
                 asked.append(record)
+                self._chains[record.url_key] = (record.chain_id, record.hop)
                 if record.kind == "robots":
                     self._sitemap_lines(record, body)
                 elif body is not None and visits.arrived(record):
@@ -194,7 +196,7 @@ class _Task:
             self._write_documents()
 
     def _add_links(self, rows: pa.Table) -> None:
-        self._links.append(rows)
+        self._links.append(chained(rows, self._chains, self._context.settings.limits.redirects))
         self._link_rows += rows.num_rows
         if self._link_rows >= _LINK_ROWS:
             self._write_links()

@@ -1,5 +1,5 @@
 -- Which requests were sent for a URL ($url_key), with their phases, and the other hops of their chains?
 SELECT *
 FROM fetches
-WHERE (round, chain_id) IN (SELECT (round, chain_id) FROM fetches WHERE url_key = $url_key)
+WHERE chain_id IN (SELECT chain_id FROM fetches WHERE url_key = $url_key)
 ORDER BY started_at, hop

@@ -81,3 +81,13 @@ def test_the_order_of_paths_leaves_no_trace(drawn: list[tuple[Any, ...]], chance
     first = made(paths(*rows), [True] * count)
     chance.shuffle(rows)
     assert first == made(paths(*rows), [True] * count)
+
+
+def test_the_chain_of_the_path_that_counts_as_first_goes_on_with_the_url() -> None:
+    later = link(1, 51, 2, chain_id=9, chain_hop=1)
+    [row] = made(paths(later, link(1, 50, 2, chain_id=7, chain_hop=3)), [True])
+    assert (7, 3) == (row["chain_id"], row["chain_hop"])
+    tied = [link(1, 50, 2), link(1, 50, 2, chain_id=7, chain_hop=3)]  # a page links to where it leads, too
+    for order in (tied, tied[::-1]):
+        assert [7] == [row["chain_id"] for row in made(paths(*order), [True])]
+    assert [None] == [row["chain_id"] for row in made(paths(later, link(1, 51, 1)), [True])]

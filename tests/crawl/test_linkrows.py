@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawl.keys import Keyer
-from crawl.linkrows import COLUMNS, LinkRows
+from crawl.linkrows import COLUMNS, LinkRows, chained
 from crawl.policy import Identity, Limits, Parsing, Scope, Settings
 from crawl.rejects import Rejects
 
@@ -104,3 +104,32 @@ def test_rows_and_rejects_do_not_depend_on_the_batch(
     assert whole.to_pylist() == first.to_pylist() + second.to_pylist()
     some.update(others)
     assert list(some) == list(rejects)
+
+
+def test_a_redirect_and_a_refresh_carry_the_chain_of_their_page_one_hop_on() -> None:
+    rows = LinkRows(KEYER, SETTINGS)
+    sources = {"http://in.test/1": (77, 0), "http://in.test/2": (88, 4), "http://in.test/3": (99, 5)}
+    for source in sources:
+        vias = ["a", "redirect", "refresh"]
+        targets = [f"{source}/{via}" for via in vias]
+        rows.add(
+            targets,
+            [None] * 3,
+            [None] * 3,
+            vias,
+            source_key=KEYER.url_key(source),
+            source_domain="in.test",
+            depth=1,
+            first_parse=True,
+        )
+    table, _ = rows.finish()
+    assert table["chain_id"].null_count == len(table)
+    chains = {KEYER.url_key(source): chain for source, chain in sources.items()}
+    told = chained(table, chains, most=5)
+    assert told.schema == COLUMNS
+    assert list(zip(told["chain_id"].to_pylist(), told["chain_hop"].to_pylist(), strict=True)) == [
+        *[(None, None), (77, 1), (77, 1)],
+        *[(None, None), (88, 5), (88, 5)],
+        *[(None, None), (None, None), (None, None)],  # as long as a chain may be
+    ]
+    assert chained(told.slice(0, 1), chains, most=5).equals(told.slice(0, 1))

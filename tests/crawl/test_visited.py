@@ -119,3 +119,10 @@ def test_a_part_replaces_no_whole_page_but_of_one_that_is_too_large_now() -> Non
     made = after(fetched(1), grown)
     assert ("QUARANTINED", "wire_bytes", 77) == (made["state"], made["reason"], made["document_key"])
     assert (None, None) == (made["etag"], made["content_hash"])
+
+
+def test_a_chain_ends_for_a_url_that_was_asked_and_a_loop_keeps_its_target() -> None:
+    before = row(1, chain_id=7, chain_hop=2)
+    came = after(before, visit(1, "REDIRECT_LOOP", http_status=302, redirect_to_key=5))
+    assert (None, None, 5) == (came["chain_id"], came["chain_hop"], came["redirect_to_key"])
+    assert "FAILED_RETRYABLE" == came["state"]

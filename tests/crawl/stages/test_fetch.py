@@ -383,6 +383,14 @@ def test_a_rule_that_came_while_a_url_waited_forbids_it_without_a_connection_for
     assert skip.robots_version == result.visited.robots[0].version != old.version
 
 
+def test_a_chain_of_an_earlier_round_goes_on_where_it_ended() -> None:
+    says = {"/1": moved("/2"), "/2": moved("/3"), "/3": response(200)}
+    result = crawl(says, ["/1"], plan={"chain_id": 77, "chain_hop": 4})
+    assert [(f.hop, f.outcome) for f in result.fetches()] == [(4, "REDIRECT"), (5, "TOO_MANY_REDIRECTS")]
+    assert {f.chain_id for f in result.fetches()} == {77}
+    assert "/3" not in result.server.paths()
+
+
 # --- second tries -------------------------------------------------------------------------------------------
 
 
