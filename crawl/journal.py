@@ -1,10 +1,11 @@
 """Frames of a fetch journal: what was asked or skipped, with the body; they survive being cut anywhere.
 
-A frame is `length u32 | check u64 | payload`, little-endian; payload: `header length u32 | header | body`. The
-highest bit of the length is set: frames of the first version had none. `check` is XXH3-64 of the body, seeded
-with that of the rest. The header is a msgpack array (layout, record kind, coding of the body, the record's
-fields in the order of crawl.records), times as msgpack timestamps; the body lies there as it came (`RAW`) or
-as one zstd frame (`ZSTD`).
+A frame is `length u32 | check u64 | layout u32 | what u8 | header length u32 | header | body`, little-endian.
+`length` counts what follows `check`; its highest bit is set: frames of the first version had none. `check` is
+XXH3-64 of the body, seeded with that of the header, seeded with the three numbers before it. `layout` names
+the fields, `what` is the kind of the record and the coding of the body: as it came (`RAW`) or one zstd frame
+(`ZSTD`). The header is a msgpack array of the record's fields in the order of crawl.records, times as msgpack
+timestamps.
 
 A fetch has better things to do than to hash and to compress: `frame` leaves both to who reads it, once, with
 `decode(…, digest=True)` and `Body.packed`. `compact` does both at once, for storage where bytes are dear.
@@ -33,10 +34,8 @@ from crawl.records import Fetch, Skip
 
 __all__ = ["Body", "compact", "compress", "decode", "decompress", "frame", "frame_at", "valid_length"]
 
-_HEAD: Final = struct.Struct("<IQ")
-_U32: Final = struct.Struct("<I")
-_START: Final = struct.Struct("<IQI")  # a frame's head and the length of its header
-_CHECKED: Final = _HEAD.size  # where what `check` covers begins
+_START: Final = struct.Struct("<IQIBI")
+_COUNTED: Final = 12  # where what `length` counts begins
 _MARK: Final = 1 << 31
 #: the head of the first version: length and CRC-32 of the payload
 _FIRST_HEAD: Final = struct.Struct("<II")
@@ -113,31 +112,46 @@ def compact(record: Fetch | Skip, body: bytes | None) -> bytes:
 
 def _framed(record: Fetch | Skip, body: bytes, coding: int) -> tuple[bytes, bytes]:
     kind = 0 if type(record) is Fetch else 1
-    header: bytes = _coders.packer.pack((_LAYOUT, kind, coding, *_VALUES[kind](record)))
-    checked = _U32.pack(len(header)) + header
-    check = xxh3_64_intdigest(body, xxh3_64_intdigest(checked))
-    return _HEAD.pack(_MARK | (len(checked) + len(body)), check) + checked, body
+    header: bytes = _coders.packer.pack(_VALUES[kind](record))
+    what, size = kind << 4 | coding, len(header)
+    length = _START.size - _COUNTED + size + len(body)
+    check = xxh3_64_intdigest(body, xxh3_64_intdigest(header, _seed(_LAYOUT, what, size)))
+    return _START.pack(_MARK | length, check, _LAYOUT, what, size) + header, body
 
 
-def _payload(view: memoryview, offset: int) -> memoryview | None:
-    """The payload of the frame at `offset`, None where there is no whole one. Raises LakeError for one of the
-    first version.
-    """
-    start = offset + _HEAD.size
-    if start > len(view):
+def _seed(layout: int, what: int, size: int) -> int:
+    """The numbers that a check covers; sizes have 31 bits."""
+    return layout << 32 ^ what << 31 ^ size
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A whole frame of this version."""
+
+    layout: int
+    what: int
+    header: memoryview
+    body: memoryview
+    end: int  # where the next one begins
+
+
+def _frame_at(view: memoryview, offset: int) -> _Frame | None:
+    """The frame at `offset`, None where none is whole. Raises LakeError for one of the first version."""
+    if offset + _START.size > len(view):
+        if offset + _FIRST_HEAD.size <= len(view):
+            _refuse_first(view, offset)
         return None
-    length, check = _HEAD.unpack_from(view, offset)
+    length, check, layout, what, size = _START.unpack_from(view, offset)
     if not length & _MARK:
         _refuse_first(view, offset)
         return None
-    length ^= _MARK
-    payload = view[start : start + length]
-    if len(payload) < length or length < _U32.size:
+    start, end = offset + _START.size, offset + _COUNTED + (length ^ _MARK)
+    if end > len(view) or start + size > end:
         return None
-    end = _U32.size + _U32.unpack_from(payload)[0]
-    if end > length or xxh3_64_intdigest(payload[end:], xxh3_64_intdigest(payload[:end])) != check:
+    header, body = view[start : start + size], view[start + size : end]
+    if xxh3_64_intdigest(body, xxh3_64_intdigest(header, _seed(layout, what, size))) != check:
         return None
-    return payload
+    return _Frame(layout, what, header, body, end)
 
 
 def _refuse_first(view: memoryview, offset: int) -> None:
@@ -145,29 +159,23 @@ def _refuse_first(view: memoryview, offset: int) -> None:
     start = offset + _FIRST_HEAD.size
     length, crc = _FIRST_HEAD.unpack_from(view, offset)
     # a tail of zeros (a file grown before it was written) is no frame of any version
-    if (
-        length >= _U32.size
-        and start + length <= len(view)
-        and zlib.crc32(view[start : start + length]) == crc
-    ):
+    if length >= _LEAST and start + length <= len(view) and zlib.crc32(view[start : start + length]) == crc:
         raise LakeError(_OTHER)
 
 
+_LEAST: Final = 4
 _OTHER: Final = (
-    "a journal of this open round was written by another version of this software, which this one cannot read:"
-    " end the round with the version that began it, then go on with this one"
+    "a journal of this open round was written by another version of this software, and cannot be read by this"
+    " one: end the round with the version that began it, then go on with this one"
 )
 
 
-def _open(payload: memoryview, digest: bool) -> tuple[Fetch | Skip, Body | None]:
-    (length,) = _U32.unpack_from(payload)
-    end = _U32.size + length
-    layout, kind, coding, *values = msgpack.unpackb(
-        payload[_U32.size : end], timestamp=_TIMESTAMP_AS_DATETIME
-    )
-    if layout != _LAYOUT:
+def _open(found: _Frame, digest: bool) -> tuple[Fetch | Skip, Body | None]:
+    if found.layout != _LAYOUT:
         raise LakeError(_OTHER)
-    body = None if coding == NONE else Body(bytes(payload[end:]), coding == ZSTD)
+    kind, coding = found.what >> 4, found.what & 15
+    values = msgpack.unpackb(found.header, timestamp=_TIMESTAMP_AS_DATETIME)
+    body = None if coding == NONE else Body(bytes(found.body), coding == ZSTD)
     if digest and kind == 0 and body is not None and values[_HASH] is None:
         values[_HASH] = sha256(body.raw()).hexdigest()
     record: Any = _RECORDS[kind](**dict(zip(_NAMES[kind], values, strict=True)))
@@ -184,24 +192,24 @@ def decode(
     """
     view = memoryview(buffer)
     offset = 0
-    while (payload := _payload(view, offset)) is not None:
-        record, body = _open(payload, digest)
+    while (found := _frame_at(view, offset)) is not None:
+        record, body = _open(found, digest)
         yield record, body, offset
-        offset += _HEAD.size + len(payload)
+        offset = found.end
 
 
 def frame_at(buffer: bytes | memoryview, offset: int) -> tuple[Fetch | Skip, Body | None]:
     """The frame that `decode` gave with this offset. Raises ValueError where there is none."""
-    payload = _payload(memoryview(buffer), offset)
-    if payload is None:
+    found = _frame_at(memoryview(buffer), offset)
+    if found is None:
         raise ValueError(f"no whole frame at offset {offset}")
-    return _open(payload, False)
+    return _open(found, False)
 
 
 def valid_length(buffer: bytes | memoryview) -> int:
     """How many bytes from the start are whole frames. Raises LakeError for a frame of another version."""
     view = memoryview(buffer)
     offset = 0
-    while (payload := _payload(view, offset)) is not None:
-        offset += _HEAD.size + len(payload)
+    while (found := _frame_at(view, offset)) is not None:
+        offset = found.end
     return offset
