@@ -1,6 +1,6 @@
 """A web made page by page on loopback, and crawls of it in this process on a cluster that is up already.
 
-`Site` serves what a test puts there, under any host name, on one port of 127.0.0.1, and keeps what it was
+`Site` serves what a test puts there, under any host name, on one port of a loopback address, and keeps what it was
 asked. `Crawl` is a lake of that web: rounds run by `cycles.round.run` at given times, questions asked by the
 commands.
 """
@@ -144,11 +144,11 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving() -> Iterator[Site]:
+def serving(address: str = "127.0.0.1") -> Iterator[Site]:
     """A site that answers while the block runs."""
     site = Site(0)
     handler = type("Handler", (_Handler,), {"site": site})
-    with _Server(("127.0.0.1", 0), handler) as server:
+    with _Server((address, 0), handler) as server:
         site.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()

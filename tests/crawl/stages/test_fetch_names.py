@@ -4,11 +4,8 @@ Every address of 127.0.0.0/8 is this machine's: 127.0.0.2 is allowed, and a trap
 """
 
 import asyncio
-import socket
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -33,43 +30,10 @@ from tests.dnsserver import (
     slow,
     truncated,
 )
+from tests.trap import Trap, trap
 
 ALLOWED, FORBIDDEN = "127.0.0.2", "127.0.0.1"
 PAGES = {"/robots.txt": NO_RULES, "/1": response(200, b"one"), "/2": response(200, b"two")}
-
-
-@dataclass
-class Trap:
-    """A real listener that nobody may connect to."""
-
-    port: int
-    connections: list[str] = field(default_factory=list)
-
-
-@contextmanager
-def trap(port: int, address: str = FORBIDDEN) -> Iterator[Trap]:
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, port))
-        listener.listen()
-        caught = Trap(listener.getsockname()[1])
-
-        def accept() -> None:
-            while True:
-                try:
-                    peer, where = listener.accept()
-                except OSError:
-                    return
-                caught.connections.append(where[0])
-                peer.close()
-
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        try:
-            yield caught
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join()
 
 
 @dataclass(frozen=True)
@@ -192,7 +156,7 @@ def test_of_mixed_answers_only_permitted_addresses_are_pinned_and_the_row_says_w
 
 def test_a_permitted_address_that_fails_is_no_reason_to_try_a_forbidden_one() -> None:
     async def main() -> Result:
-        with serving(a_test=leads_to(ALLOWED, FORBIDDEN)) as names, trap(0) as caught:
+        with serving(a_test=leads_to(ALLOWED, FORBIDDEN)) as names, trap() as caught:
             server = RawServer(port=caught.port)  # nobody listens on the allowed address
             result = await fetch_group(
                 server, plan_of([server.url("/1"), server.url("/2")]), settings=settings_for(names)
@@ -236,7 +200,7 @@ def test_with_one_address_allowed_no_way_leads_to_the_listener_beside_it() -> No
 
 
 def test_proxies_of_the_environment_see_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with trap(0) as proxy:
+    with trap() as proxy:
         for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://{FORBIDDEN}:{proxy.port}")
         monkeypatch.setenv("no_proxy", "")
