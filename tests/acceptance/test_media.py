@@ -51,7 +51,7 @@ def typed(content_type: str | None, body: bytes, **headers: str) -> Reply:
 PAPER = written(["Water in lakes"], links=["/from-pdf"], title="On lakes", author="A. Writer")
 FILES: dict[str, Reply] = {
     "/paper.pdf": typed("application/pdf", PAPER),
-    "/twin.pdf": typed("application/pdf; x=y", PAPER + b"% of the same text\n"),
+    "/twin.pdf": typed("application/pdf", PAPER + b"% of the same text\n"),
     "/photo.jpg": typed("image/jpeg", picture("JPEG", (40, 30), exif=exif())),
     "/a.png": typed("image/png", picture("PNG", (8, 8))),
     "/b.png": typed("image/png", picture("PNG", (9, 9))),
