@@ -40,6 +40,7 @@ class Row:
     location: str = ""  #: of a redirect
     text: str | None = None  #: of its document; None: it has none
     title: str | None = None
+    withheld: bool = False  #: its text is not kept
     shown: Hashable = None  #: names the content that was last seen there; None: none yet
     sightings: int = 0
     since: int = 0  #: the first of them
@@ -91,7 +92,7 @@ class Expected:
             fact = truth.fact(url)
             after = self.rows[url] = _moved(row, fact, truth, now if at is None else at)
             events |= _events(row, after)
-            if after.text is not None:
+            if after.text is not None and not after.withheld:
                 self.texts.add(after.text)
             if fact.is_document and after.shown != row.shown:
                 deeper = row.depth < self.rules.max_depth
@@ -176,6 +177,7 @@ def _answered(row: Row, fact: Fact, truth: Truth) -> Row:
         status=304 if again else 200,
         text=text,
         title=truth.title(fact) if fact.is_document else None,
+        withheld=truth.withheld(fact),
         shown=shown,
         sightings=0,
     )
@@ -191,12 +193,13 @@ def _missed(row: Row, fact: Fact, now: int) -> Row:
         since=row.since if row.sightings else now,
     )
     if row.sightings >= _SIGHTINGS[fact.fate] and now - row.since >= DAY:
-        return replace(row, state="GONE", text=None, title=None, shown=None)
+        return replace(row, state="GONE", text=None, title=None, withheld=False, shown=None)
     return row if row.state == "FETCHED" else replace(row, state="FAILED_RETRYABLE")
 
 
 def _events(before: Row, after: Row) -> set[tuple[str, str]]:
-    if before.text == after.text:
+    was, is_ = (None if row.withheld else row.text for row in (before, after))
+    if was == is_:
         return set()
-    kind = "new" if before.text is None else "deleted" if after.text is None else "changed"
+    kind = "new" if was is None else "deleted" if is_ is None else "changed"
     return {(kind, after.url)}

@@ -203,9 +203,23 @@ def test_robots_txt_was_read_once_of_every_host_that_was_met(story: Story) -> No
 def test_what_is_refused_is_counted_and_never_known(story: Story) -> None:
     first = story.stages["first"]
     rejects = first.lake.sql("SELECT stage, reason, example, count FROM rejects WHERE stage = 'parse'")
-    assert set(rejects["reason"]) == {"url_too_long"}
-    assert set(rejects["example"].map(key_form)) == {key_form(url) for url in first.refused}
+    assert set(rejects["reason"]) == {"url_too_long", "noindex"}
+    refused = rejects[rejects["reason"] == "url_too_long"]
+    assert set(refused["example"].map(key_form)) == {key_form(url) for url in first.refused}
     assert first.refused
+
+
+def test_pages_that_ask_not_to_be_indexed_are_followed_and_no_document_has_their_text(story: Story) -> None:
+    first = story.stages["first"]
+    hidden = {url for url, row in first.rows.items() if row.withheld}
+    assert hidden
+    assert {first.rows[url].state for url in hidden} == {"FETCHED"}
+    told = first.lake.sql("SELECT url, reason, withheld FROM urls WHERE withheld IS NOT NULL")
+    assert {key_form(url) for url in told["url"]} == {key_form(url) for url in hidden}
+    assert set(told["reason"]) == set(told["withheld"]) == {"noindex"}
+    assert first.lake.sql("SELECT sum(count) AS n FROM rejects WHERE reason = 'noindex'")["n"][0] == len(
+        hidden
+    )
 
 
 # --- later ones ---------------------------------------------------------------------------------------------
@@ -348,9 +362,14 @@ def differing_documents(stage: Stage) -> list[str]:
     complaints = _unequal("document of", pages, map(key_form, held))
     for url, row in held.items():
         have = pages.get(key_form(url))
-        if have is not None and (have["text"], have["title"]) != (row.text, row.title):
+        text = "" if row.withheld else row.text
+        if have is not None and (have["text"], have["title"], bool(have["withheld"])) != (
+            text,
+            row.title,
+            row.withheld,
+        ):
             complaints.append(f"{url}: its document is another: {have['title']!r}, not {row.title!r}")
-    documents = stage.lake.sql("SELECT document_key, text FROM documents")
+    documents = stage.lake.sql("SELECT document_key, text FROM documents WHERE withheld IS NULL")
     complaints += _unequal("text", documents["text"], stage.texts)
     if documents["document_key"].duplicated().any() or documents["text"].duplicated().any():
         complaints.append("a text is stored twice")
@@ -389,7 +408,8 @@ def differing_events(stage: Stage) -> list[str]:
     complaints += [f"event twice: {event}" for event, n in Counter(found).items() if n > 1]
     current = stage.lake.sql(
         f"SELECT count(*) AS wrong FROM outbox AS o JOIN urls AS u USING (url_key)"
-        f" WHERE o.round BETWEEN {lo} AND {hi} AND o.document_key IS DISTINCT FROM u.document_key"
+        f" WHERE o.round BETWEEN {lo} AND {hi}"
+        " AND o.document_key IS DISTINCT FROM CASE WHEN u.withheld IS NULL THEN u.document_key END"
     )
     return complaints + (["events name other documents"] if current["wrong"][0] else [])
 

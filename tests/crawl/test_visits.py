@@ -4,9 +4,10 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 from crawl.keys import Keyer
+from crawl.policy import Parsing
 from crawl.records import Fetch, Skip
 from crawl.schema import FETCHES, VISITS
-from crawl.visits import arrived, fetch_rows, visit_rows
+from crawl.visits import Parsed, arrived, fetch_rows, unkept, visit_rows
 
 KEYER = Keyer(bytes(range(32)))
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -47,13 +48,14 @@ SKIP = Skip(
 
 def rows(*records: Fetch | Skip, **given: object) -> list[dict]:
     options = {"parsed": {}, "failed": {}, **given}
-    table = visit_rows(records, options["parsed"], options["failed"], KEYER)
+    more = {name: options[name] for name in ("agent", "keep_noindex") if name in options}
+    table = visit_rows(records, options["parsed"], options["failed"], KEYER, **more)
     assert table.schema == VISITS
     return table.to_pylist()
 
 
 def test_content_that_differs_from_what_was_known_is_a_change() -> None:
-    (row,) = rows(FETCH, parsed={7: (99, "http://a.test/c")})
+    (row,) = rows(FETCH, parsed={7: Parsed(99, "http://a.test/c")})
     assert row["changed"]
     assert (row["content_hash"], row["content_length"], row["document_key"]) == ("new", 5, 99)
     assert (row["etag"], row["last_modified"], row["canonical_hint"]) == ("two", "then", "http://a.test/c")
@@ -145,7 +147,7 @@ def test_rows_of_fetches_have_the_tables_columns() -> None:
 def test_a_part_of_a_page_has_its_document_and_says_why_it_is_not_whole() -> None:
     cut = replace(FETCH, outcome="RESET", reason="body_cut", truncated=True)
     assert arrived(cut)
-    (row,) = rows(cut, parsed={7: (99, None)})
+    (row,) = rows(cut, parsed={7: Parsed(99, None)})
     assert (row["outcome"], row["reason"], row["truncated"]) == ("RESET", "body_cut", True)
     assert (row["document_key"], row["content_hash"], row["content_length"]) == (99, None, None)
     (failed,) = rows(cut, failed={7: "parse_deadline"})
@@ -155,3 +157,33 @@ def test_a_part_of_a_page_has_its_document_and_says_why_it_is_not_whole() -> Non
 def test_a_success_of_a_kind_nobody_knows_brings_a_page() -> None:
     assert arrived(replace(FETCH, status=299))
     assert not arrived(replace(FETCH, status=206))
+
+
+def test_what_a_header_asks_counts_until_a_parse_has_told_more() -> None:
+    ours = "OurBot: noindex, max-snippet: 5, unavailable_after: 2030-01-01"
+    lines = f"X-Robots-Tag: otherbot: none\nX-Robots-Tag: {ours}"
+    until = datetime(2030, 1, 1, tzinfo=UTC)
+    for status in (200, 304):
+        asked = replace(FETCH, status=status, response_headers=lines)
+        (row,) = rows(asked, agent="ourbot")
+        assert (row["withheld"], row["unavailable_after"]) == ("noindex", until)
+        assert row["header_robots"] == "noindex, unavailable_after: 2030-01-01"
+    (row,) = rows(asked, agent="ourbot", keep_noindex=True)
+    assert (row["withheld"], row["header_robots"]) == (None, "noindex, unavailable_after: 2030-01-01")
+    (row,) = rows(asked, agent="ourbot", parsed={7: Parsed(99, None, "unavailable_after", until)})
+    assert row["withheld"] == "unavailable_after"
+    (row,) = rows(replace(asked, status=404), agent="ourbot")
+    assert (row["withheld"], row["header_robots"]) == (None, None)
+    (row,) = rows(asked)
+    assert row["header_robots"] is None
+
+
+def test_a_header_may_forbid_to_keep_a_body() -> None:
+    def why(lines: str | None, **policy: bool) -> str | None:
+        return unkept(replace(FETCH, response_headers=lines), "ourbot", Parsing(**policy))
+
+    assert why("x-robots-tag: ourbot: noarchive") == "noarchive"
+    assert why("X-Robots-Tag: none") == "noindex"
+    assert why("X-Robots-Tag: none", keep_noindex=True) is None
+    assert why("X-Robots-Tag: noarchive", keep_noarchive=True) is None
+    assert why("X-Robots-Tag: otherbot: noarchive") is why("Link: <x-robots-tag>") is why(None) is None

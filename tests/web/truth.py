@@ -10,7 +10,7 @@ What it assumes:
 - Scope is checked first, then whether the host lives, then robots, then the URL is asked.
 - Links are followed from pages that answer 200 with HTML, at one given time; `via` says which kinds. A
   redirect is followed like a link of the same depth. `rel=nofollow` links are followed unless the rules say
-  otherwise; `noindex` changes nothing here.
+  otherwise. The text of a page that says `noindex` is withheld: it is no document, its links count.
 - Depth is the smallest number of links from a seed or a sitemap's pages from their sitemap; nothing is deeper
   than `max_depth`, which is also what ends the calendar.
 - A page's text is all that is visible in its body, blocks separated by a space; two pages have the same text
@@ -175,6 +175,13 @@ class Truth:
         """The visible text of a document."""
         return self._content(fact).text if fact.resource is None or not fact.resource.frameset else ""
 
+    def withheld(self, fact: Fact) -> bool:
+        """Whether a page asks not to be indexed."""
+        made = fact.resource
+        if made is None or not fact.is_document:
+            return False
+        return "noindex" in (self.web.origin_of(made) if made.same_bytes else made).meta_robots
+
     def title(self, fact: Fact) -> str:
         """The title of a document."""
         return self._content(fact).title
@@ -183,7 +190,7 @@ class Truth:
         """The distinct texts of the documents, each with its URLs: the exact-duplicate classes."""
         classes: dict[str, list[str]] = {}
         for url, fact in facts.items():
-            if fact.is_document:
+            if fact.is_document and not self.withheld(fact):
                 classes.setdefault(self.text(fact), []).append(url)
         return classes
 

@@ -1,12 +1,16 @@
 """Parse: what some pages say, as rows."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
 
 from crawl.keys import Keyer
 from crawl.policy import Agent, Parsing, Scope, Settings
 from crawl.stages.parse import DOCUMENT_COLUMNS, Extract, RawPage, extract
 
 KEYER = Keyer(bytes(range(32)))
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SETTINGS = Settings(agent=Agent(name="OurBot"), scope=Scope(domains=("a.test",)))
 
 
@@ -36,8 +40,8 @@ def test_a_page_becomes_a_document_and_its_links_are_one_deeper() -> None:
         "<html lang=en><title>T</title><meta name=description content=D><meta name=robots content=noarchive>"
         "<p>Some <b>text</b></p><a href=y rel=nofollow>Why</a>",
         headers="Last-Modified: old\nLAST-MODIFIED: new\nX-Robots-Tag: otherbot: none\n"
-        "X-Robots-Tag: ourbot: noindex\n"
-        'Link: </c>; rel="canonical"',
+        "X-Robots-Tag: ourbot: max-snippet: 5\n"
+        'Link: </c>; rel="canonical", </n>; rel=next',
     )
     found = run(page)
     assert found.documents.schema == DOCUMENT_COLUMNS
@@ -50,23 +54,38 @@ def test_a_page_becomes_a_document_and_its_links_are_one_deeper() -> None:
         "title": "T",
         "description": "D",
         "language": "en",
+        "language_source": "markup",
         "charset": "utf-8",
         "content_type": "text/html; charset=utf-8",
         "sniffed_type": "text/html",
         "metadata": None,
         "last_modified": "new",
         "canonical_hint": "http://a.test/c",
-        "robots_directives": "noarchive, noindex",
+        "robots_directives": "noarchive, max-snippet: 5",
+        "noindex": False,
+        "nofollow": False,
+        "noarchive": True,
+        "unavailable_after": None,
+        "withheld": None,
         "text_chars": 13,
         "html_bytes": len(page.body),
         "truncated": False,
-        "link_count": 1,
+        "link_count": 2,
+        "text_ratio": 13 / len(page.body),
+        "script_count": 0,
+        "script_chars": 0,
+        "script_signs": None,
         "simhash": None,
         "minhash": None,
         "needs_rendering": None,
         "depth": 2,
     }
-    (link,) = found.links.to_pylist()
+    link, next_link = found.links.to_pylist()
+    assert (next_link["target_url"], next_link["rel"], next_link["via"]) == (
+        "http://a.test/n",
+        "next",
+        "header",
+    )
     assert (link["target_url"], link["depth"], link["via"]) == ("http://a.test/y", 3, "a")
     assert (link["anchor"], link["rel"], link["first_parse"]) == ("Why", "nofollow", True)
     assert found.parsed.to_pylist() == [
@@ -74,7 +93,13 @@ def test_a_page_becomes_a_document_and_its_links_are_one_deeper() -> None:
             "url_key": page.url_key,
             "document_key": document["document_key"],
             "canonical_hint": "http://a.test/c",
+            "withheld": None,
+            "unavailable_after": None,
+            "keep": False,
         }
+    ]
+    assert [(reason, count, example) for reason, _, _, count, example in found.rejects] == [
+        ("noarchive", 1, page.url)
     ]
 
 
@@ -113,6 +138,71 @@ def test_a_page_that_asks_not_to_be_followed_is_followed_unless_the_operator_obe
     assert run(page).links["admitted"].to_pylist() == [True]
     obeying = replace(SETTINGS, parsing=Parsing(follow_nofollow=False))
     assert run(page, settings=obeying).links["admitted"].to_pylist() == [False]
+
+
+PAST, LATER = "2026-02-01", "2026-04-01"
+
+
+@pytest.mark.parametrize(
+    ("markup", "header", "withheld"),
+    [
+        ("<meta name=robots content=noindex>", "", "noindex"),
+        ("<meta name=ourbot content=none>", "", "noindex"),
+        ("<meta name=otherbot content=noindex>", "X-Robots-Tag: otherbot: noindex", None),
+        ("", "X-Robots-Tag: noindex", "noindex"),
+        (f"<meta name=robots content='unavailable_after: {PAST}'>", "", "unavailable_after"),
+        (f"<meta name=robots content='unavailable_after: {LATER}'>", "", None),
+        ("", f"X-Robots-Tag: unavailable_after: {PAST}", "unavailable_after"),
+    ],
+)
+def test_a_page_that_asks_not_to_be_indexed_leaves_its_links_and_no_text(
+    markup: str, header: str, withheld: str | None
+) -> None:
+    body = markup + "<title>T</title><meta name=description content=D><p>words<a href=x>x</a>"
+    page = raw("p", body, headers=header, now=NOW)
+    twin = raw("q", "<p>words<a href=x>x</a>", now=NOW)
+    found = run(page, twin)
+    rows = {row["url"]: row for row in found.documents.to_pylist()}
+    said = {row["url_key"]: row for row in found.parsed.to_pylist()}[page.url_key]
+    assert (said["withheld"], said["keep"]) == (withheld, withheld is None)
+    assert said["document_key"] != KEYER.document_key("wordsx") or withheld is None
+    assert rows[twin.url]["text"] == "wordsx" if withheld else len(rows) == 1
+    if withheld:
+        row = rows[page.url]
+        assert (row["text"], row["title"], row["description"], row["text_chars"]) == ("", "T", None, 6)
+        assert row["withheld"] == withheld
+    assert [(reason, count) for reason, _, _, count, _ in found.rejects] == (
+        [(withheld, 1)] if withheld else []
+    )
+    assert found.links["admitted"].to_pylist() == [True, True]
+
+
+def test_who_keeps_such_pages_keeps_their_text_and_what_they_ask() -> None:
+    keeping = replace(SETTINGS, parsing=Parsing(keep_noindex=True, keep_noarchive=True))
+    page = raw("p", "<meta name=robots content='none, noarchive'><p>words", now=NOW)
+    found = run(page, settings=keeping)
+    (row,) = found.documents.to_pylist()
+    assert (row["text"], row["noindex"], row["nofollow"], row["noarchive"]) == ("words", True, True, True)
+    assert (row["withheld"], found.parsed["keep"].to_pylist(), list(found.rejects)) == (None, [True], [])
+
+
+def test_the_language_is_the_markups_the_headers_or_the_texts() -> None:
+    german = "<p>Der Hafenmeister schrieb jedes Schiff auf, das vor Sonnenaufgang auslief."
+    for name, body, headers, told in (
+        ("1", "<html lang=fr>" + german, "Content-Language: es", ("fr", "markup")),
+        ("2", german + "2", "Content-Language: es", ("es", "header")),
+        ("3", german + "3", None, ("de", "detected")),
+        ("4", "<p>4", None, (None, None)),
+    ):
+        (row,) = run(raw(name, body, headers=headers)).documents.to_pylist()
+        assert (row["language"], row["language_source"]) == told
+
+
+def test_signs_of_scripts_are_counted() -> None:
+    body = "<html><body><div id=root></div><script>var a</script><noscript>Enable JavaScript</noscript>"
+    (row,) = run(raw("p", body)).documents.to_pylist()
+    assert (row["script_count"], row["script_chars"], row["script_signs"]) == (1, 5, "id=root, noscript")
+    assert row["text_ratio"] == len("Enable JavaScript") / len(body)
 
 
 def test_pages_are_taken_one_at_a_time() -> None:
