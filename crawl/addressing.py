@@ -22,6 +22,8 @@ from crawl.turns import Turns
 
 __all__ = ["Addressing"]
 
+#: refused addresses that are told by name
+_TOLD: Final = 8
 #: names are asked for so long before their host's turn comes (seconds): longer, and short-lived answers are
 #: gone by then
 _AHEAD: Final = 30.0
@@ -88,11 +90,10 @@ class Addressing:
         permitted = [ip for ip in found.addresses if self._guard.permits_port(ip, port)]
         if len(permitted) == len(found.addresses):
             return permitted[queue.faults % len(permitted)], found.note
-        refused = ", ".join(
-            f"{ip} port {port}" if self._guard.permits(ip) else ip
-            for ip in found.addresses
-            if ip not in permitted
-        )
+        others = [ip for ip in found.addresses if ip not in permitted]
+        refused = ", ".join(f"{ip} port {port}" if self._guard.permits(ip) else ip for ip in others[:_TOLD])
+        if len(others) > _TOLD:
+            refused += f" and {len(others) - _TOLD} more"
         if not permitted:
             return None, refused
         note = f"{found.note}; {refused} refused" if found.note else f"{refused} refused"

@@ -8,7 +8,7 @@ servers will do, and chooses nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -59,7 +59,7 @@ class Prediction:
     pages: int
     robots: int  # requests for robots.txt
     left_out: int
-    cap: str  # 'nothing', 'host' (a host's clock) or 'work' (one worker's speed)
+    cap: str  # 'nothing', 'host' (its clock), 'address' (that hosts share) or 'work' (one worker's speed)
     caps: tuple[Cap, ...]  # the slowest hosts, slowest first
     groups: tuple[Group, ...]
 
@@ -118,6 +118,9 @@ def predict(
         )
     longest = max(groups, key=lambda one: one.seconds, default=None)
     cap = "nothing" if longest is None else "host" if longest.chain_s >= longest.work_s else "work"
+    alone = chains(replace(clock, spot_step_s=np.zeros(len(requests))), requests)
+    if cap == "host" and longest is not None and alone[names.index(longest.host)] < longest.chain_s:
+        cap = "address"
     slowest_first = np.lexsort((np.arange(len(names)), -chain_s))[:_NAMED].tolist()
     return Prediction(
         seconds=longest.seconds if longest else 0.0,

@@ -17,6 +17,7 @@ __all__ = ["told"]
 _CAP = {
     "nothing": "nothing: no URL is due",
     "host": "the slowest host's clock",
+    "address": "what a public address that many hosts share may be asked",
     "work": "the speed of one worker: more workers would help",
 }
 

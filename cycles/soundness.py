@@ -205,6 +205,8 @@ def _networks(settings: Settings) -> Faults:
                 ip_network(text, strict=False)
             except ValueError as exc:
                 yield key, f": {text!r} is no address or range: {exc}"
+    if settings.dns.prefetch > settings.dns.in_flight:
+        yield "dns.prefetch", f" is more than dns.in_flight = {settings.dns.in_flight}, of which it is a part"
     for server in settings.dns.servers:
         if (fault := _no_server(server)) is not None:
             yield "dns.servers", f": {server!r} is no name server: {fault}"

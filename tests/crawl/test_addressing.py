@@ -50,6 +50,13 @@ def test_only_permitted_addresses_are_pinned_and_the_others_told(queue: HostQueu
     assert pin(queue, "http://a.test", answer("10.0.0.1", "::1")) == (None, "10.0.0.1, ::1")
 
 
+def test_of_many_refused_addresses_some_are_told(queue: HostQueue) -> None:
+    many = [f"10.0.0.{i}" for i in range(20)]
+    told = ", ".join(many[:8]) + " and 12 more"
+    assert addressing().pin(queue, "http://a.test", answer(*many)) == (None, told)
+    assert addressing().pin(queue, "http://a.test", answer(*many, GOOD)) == (GOOD, f"{told} refused")
+
+
 def test_a_port_that_may_not_be_asked_is_told_with_its_address(queue: HostQueue) -> None:
     pin = addressing().pin
     assert pin(queue, "http://a.test:25", answer(GOOD, "10.0.0.1")) == (None, f"{GOOD} port 25, 10.0.0.1")

@@ -68,6 +68,23 @@ def test_a_round_takes_what_its_slowest_group_takes() -> None:
     assert told.seconds == json.loads(json.dumps(told.to_dict()))["seconds"]
 
 
+def test_a_round_can_be_capped_by_an_address_that_hosts_share() -> None:
+    crowded = replace(
+        clocks((0.0, 1.0, 0.2), (0.0, 1.0, 0.2)), spot=np.array([0, 0]), spot_step_s=np.array([0.8, 0.8])
+    )
+    pages = np.array([5, 5])
+    told = predict(
+        ["a", "b"],
+        crowded,
+        pages=pages,
+        asks=np.array([0, 0]),
+        group=np.array([0, 0]),
+        in_flight=1_000,
+        left_out=0,
+    )
+    assert ("address", pytest.approx(9 * 0.8 + 0.2)) == (told.cap, told.seconds)
+
+
 def test_nothing_planned_is_capped_by_nothing() -> None:
     none = np.array([], dtype=np.int64)
     told = predict([], clocks(), pages=none, asks=none, group=none, in_flight=10, left_out=0)

@@ -100,6 +100,7 @@ def test_a_public_suffix_is_no_domain_but_may_be_a_host(name: str) -> None:
         ('[dns]\nservers = ["[::1]:99999"]', ["dns.servers", "99999 is no port"]),
         ('[dns]\nservers = ["127.0.0.1:53,127.0.0.2:53"]', ["dns.servers", "127.0.0.1:5353"]),
         ("[dns]\nin_flight = 0", ["dns.in_flight", "at least 1"]),
+        ("[dns]\nin_flight = 9", ["dns.prefetch", "more than dns.in_flight = 9"]),
         ("[storage]\ntier_ratio = 1", ["storage.tier_ratio", "at least 2"]),
     ],
 )
