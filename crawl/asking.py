@@ -8,7 +8,6 @@ When a host's turn comes is not decided here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
@@ -21,9 +20,10 @@ from crawl.hostqueue import Ask, HostQueue
 from crawl.ledger import Ledger
 from crawl.outcomes import Outcome
 from crawl.policy import Settings
+from crawl.quickrecord import quickrecord
 from crawl.records import Fetch, Skip
 from crawl.requestrows import Sent, kept, record, validators
-from crawl.robots import RobotsCopy
+from crawl.robots import RobotsCopy, Verdict
 from crawl.screen import Screen
 from crawl.transport import Transport
 from crawl.turns import SLICE, Turns
@@ -44,7 +44,7 @@ class Sink(Protocol):
         """Make safe what was appended."""
 
 
-@dataclass(frozen=True, slots=True)
+@quickrecord
 class _Way:
     """How a request gets to its host."""
 
@@ -80,6 +80,7 @@ class Asker:
         self._policy_version = policy_version
         self._screen = Screen(settings.content)
         self._held = held
+        self._judges: dict[str, tuple[RobotsCopy, Callable[[str], Verdict]]] = {}
         #: records made
         self.requests = 0
 
@@ -149,7 +150,7 @@ class Asker:
             self._turns.park(queue, "address")
             self._gates.stand(queue, pin or "", now)
             return True
-        self._send(queue, ask, _Way(found, pin, note, passed), version, now)
+        self._send(queue, ask, _Way(found=found, pin=pin, note=note, passed=passed), version, now)
         return True
 
     def _obeyed_anew(self, queue: HostQueue, ask: Ask, copy: RobotsCopy, now: float) -> bool:
@@ -208,7 +209,10 @@ class Asker:
         if copy.how == "elsewhere":
             self._ledger.postpone(ask)
             return False
-        verdict = copy.verdict(self._settings.agent.name, ask.url)
+        judge = self._judges.get(ask.origin)
+        if judge is None or judge[0] is not copy:
+            judge = self._judges[ask.origin] = copy, copy.judge(self._settings.agent.name)
+        verdict = judge[1](ask.url)
         if verdict.allowed:
             return True
         if copy.how == "unreachable":

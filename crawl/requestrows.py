@@ -122,7 +122,7 @@ def record(
         conn_reused=answer.reused,
         http_version=answer.http_version,
         status=status,
-        outcome=outcome.value,
+        outcome=outcome._value_,  # `value` is a property, and slow
         reason=reason,
         request_validators="\n".join(sent.validators) or None,
         response_headers=answer.headers or None,

@@ -15,10 +15,10 @@ compared: crawl.robotsmatch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -189,9 +189,14 @@ class RobotsCopy:
 
     def verdict(self, agent: str, url: str) -> Verdict:
         """May `agent` ask for `url` of this origin? A file that cannot be had allows nothing but itself."""
+        return self.judge(agent)(url)
+
+    def judge(self, agent: str) -> Callable[[str], Verdict]:
+        """`verdict` for one agent and many URLs."""
         if self.how in WAITING:
-            return Verdict(url == robots_url(self.origin), self.how)
-        return self.rules.verdict(agent, url)
+            own = robots_url(self.origin)
+            return lambda url: Verdict(url == own, self.how)
+        return partial(self.rules.verdict, agent)
 
     def crawl_delay(self, agent: str) -> float | None:
         """Seconds between requests that the agent's group asks for."""
