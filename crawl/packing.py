@@ -58,7 +58,7 @@ def bundle(
     cap of an address is divided by the groups that ask there, and each needs a request of its own.
     """
     count = int(unit.max()) + 1 if len(unit) else 0
-    whole = np.bincount(unit, work, count)
+    whole = np.bincount(unit, work, count).astype(np.float64)
     main = _main(unit, address, work, count)
     share = whole.sum() / groups
     bundles = np.arange(count, dtype=np.int64)
