@@ -120,6 +120,11 @@ class HostQueue:
                 unit=unit,
             )
             self.shut = was_open and self.state.circuit != "closed"
+            if was_open and not self.shut and record.kind == "robots":
+                # that robots.txt can be read says little of the pages: one of them is the canary
+                self.state = replace(
+                    self.state, circuit=state.circuit, consecutive_errors=state.consecutive_errors
+                )
         else:
             wait, rule = gap(state, duration, policy, public=public)
             allowed = record.finished_at + wait

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
 
-__all__ = ["Line", "Watched", "Watching", "watching"]
+__all__ = ["Line", "Watched", "Watching", "looping", "watching"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,9 @@ class Watched:
     redirects: bool = False
     #: answers this to every request for a page, in place of the page
     always: int | None = None
-    #: takes requests and says nothing
+    #: takes requests and says nothing, or drops the connection
     silent: bool = False
+    aborts: bool = False
     #: where home pages lead to besides the host's own pages
     links: tuple[str, ...] = ()
 
@@ -83,6 +84,7 @@ class Watching:
         self.log: list[Line] = []
         self.port = 0
         self.asked: Counter[str] = Counter()
+        self.connections: set[asyncio.Transport] = set()
         #: drops every connection at once
         self.down = False
 
@@ -118,7 +120,7 @@ class _Connection(asyncio.Protocol):
             return
         start, name, path = self._waiting.popleft()
         host = self._site.hosts.get(name)
-        if self._site.down or host is None:
+        if host is None or host.aborts:
             self._log(start, name, path, 0, None)
             self._transport.abort()
         elif host.silent:
@@ -144,27 +146,35 @@ class _Connection(asyncio.Protocol):
 
 
 @contextmanager
-def watching(hosts: Mapping[str, Watched], address: str = "127.0.0.1") -> Iterator[Watching]:
-    """Serve these hosts while the block runs."""
-    site = Watching(hosts)
+def looping() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop that runs in a thread while the block runs."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-
-    async def begin() -> asyncio.Server:
-        return await loop.create_server(lambda: _Connection(site), address, 0, backlog=1_000)
-
-    async def end(server: asyncio.Server) -> None:
-        server.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-
-    server = asyncio.run_coroutine_threadsafe(begin(), loop).result(10)
-    site.port = server.sockets[0].getsockname()[1]
     try:
-        yield site
+        yield loop
     finally:
-        asyncio.run_coroutine_threadsafe(end(server), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+@contextmanager
+def watching(hosts: Mapping[str, Watched], address: str = "127.0.0.1", port: int = 0) -> Iterator[Watching]:
+    """Serve these hosts while the block runs; outside it, connections are refused."""
+    site = Watching(hosts)
+
+    async def end(server: asyncio.Server) -> None:
+        server.close()
+        for connection in list(site.connections):
+            connection.abort()
+        await asyncio.sleep(0)
+
+    with looping() as loop:
+        starting = loop.create_server(lambda: _Connection(site), address, port, backlog=1_000)
+        server = asyncio.run_coroutine_threadsafe(starting, loop).result(10)
+        site.port = server.sockets[0].getsockname()[1]
+        try:
+            yield site
+        finally:
+            asyncio.run_coroutine_threadsafe(end(server), loop).result(30)

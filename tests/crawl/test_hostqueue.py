@@ -116,7 +116,10 @@ def test_an_open_circuit_gets_one_canary_a_round_and_closes_if_it_succeeds() -> 
     assert (host.state.circuit, host.shut) == ("open", False)
     host.settle(ended("RESET", None), POLITE, public=False, unit=0.0, fault=False)
     assert not host.shut  # a kept connection that had died is no canary
-    recovered = HostQueue(host.state)
+    half = HostQueue(host.state)
+    half.settle(ended(kind="robots"), POLITE, public=False, unit=0.0, fault=True)
+    assert (half.state.circuit, half.state.consecutive_errors, half.shut) == ("open", 3, False)
+    recovered = HostQueue(half.state)
     recovered.settle(ended(), POLITE, public=False, unit=0.0, fault=True)
     assert (recovered.state.circuit, recovered.shut) == ("closed", False)
     host.settle(ended("REFUSED", None), POLITE, public=False, unit=0.0, fault=True)
