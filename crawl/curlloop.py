@@ -18,6 +18,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import select
+import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -28,6 +30,8 @@ __all__ = ["CurlLoop"]
 #: sockets handled in one go, and batches of ends, before the loop may do something else
 _EVENTS: Final = 256
 _BATCHES: Final = 8
+#: … and seconds: what an answer teaches can take long (a robots.txt of 500 KiB, a bomb)
+_SLICE: Final = 0.02
 _IN: Final = pycurl.CSELECT_IN
 _OUT: Final = pycurl.CSELECT_OUT
 _READY: Final = {
@@ -66,6 +70,7 @@ class CurlLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: set[Any] = set()
         self._dropped: list[Any] = []
+        self._over: deque[tuple[Any, int, str]] = deque()  # ended, and not told yet
         self._at_once = False  # libcurl wants to go on without any socket
         self._working = False
         self._soon: asyncio.Handle | None = None
@@ -97,6 +102,8 @@ class CurlLoop:
 
     def close(self) -> None:
         """Closes all connections. No transfer may be under way."""
+        while self._over or self._dropped:
+            self._tell()
         for handle in (self._soon, self._timer):
             if handle is not None:
                 handle.cancel()
@@ -173,6 +180,7 @@ class CurlLoop:
         """Some sockets are ready."""
         action, idle = self._multi.socket_action, self._idle
         self._working = True
+        until = time.monotonic() + _SLICE
         try:
             for fd, event in self._epoll.poll(0, _EVENTS):
                 if fd in idle:
@@ -181,6 +189,8 @@ class CurlLoop:
                     self.opened(fd)
                 else:
                     action(fd, _READY.get(event, _ANY))
+                    if time.monotonic() > until:
+                        break  # the others are still ready next time
         finally:
             self._working = False
         self._go_on()
@@ -198,15 +208,15 @@ class CurlLoop:
                 if self._at_once:
                     self._at_once = False
                     self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-                if not self._tell() and not self._at_once:
+                if (not self._tell() and not self._at_once) or self._over:
                     return
         finally:
             self._working = False
-            if self._at_once or self._dropped:
+            if self._at_once or self._dropped or self._over:
                 self._go_on_soon()
 
     def _tell(self) -> bool:
-        """Tell of the transfers that have ended; whether there were any."""
+        """Tell of the transfers that have ended, as far as there is time; whether there were any."""
         over: list[tuple[Any, int, str]] = []
         left = 1
         while left:
@@ -217,16 +227,22 @@ class CurlLoop:
         for curl, _, _ in over:  # all of them first: whoever is told may drop others
             self._multi.remove_handle(curl)
             self._running.remove(curl)
+        waiting = self._over
+        waiting += over
         if self._dropped:
-            over += [(curl, 0, "") for curl in self._dropped]
+            waiting += [(curl, 0, "") for curl in self._dropped]
             self._dropped.clear()
-        if not over:
+        if not waiting:
             return False
-        for curl, code, message in over:
+        until = time.monotonic() + _SLICE
+        while waiting:
+            curl, code, message = waiting.popleft()
             try:
                 self._ended(curl, code, message)
             except Exception as error:  # noqa: BLE001 - the others must be told all the same
                 self._report(error)
+            if time.monotonic() > until:
+                break
         self._settled()
         return True
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -206,5 +207,24 @@ def test_an_idle_connection_that_its_peer_closes_makes_no_work() -> None:
             await told.until(2)
             assert told.ends[1][1] == 0
             told.loop.close()
+
+    asyncio.run(main())
+
+
+def test_ends_that_take_long_let_the_loop_run_between_them_and_closing_tells_the_rest() -> None:
+    async def main() -> None:
+        async with RawServer({"/": response(200, b"hello")}) as server:
+            told = Told(lambda curl: time.sleep(0.03))
+            handles = [told.handle(server.url("/", f"h{n}.test")) for n in range(6)]
+            for curl in handles:
+                told.loop.start(curl)
+            await told.until(6)
+            assert told.batches == [1, 2, 3, 4, 5, 6]
+            for curl in handles:
+                told.loop.start(curl)
+            for curl in handles:
+                told.loop.drop(curl)
+            told.loop.close()
+            assert len(told.ends) == 12
 
     asyncio.run(main())
