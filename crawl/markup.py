@@ -3,7 +3,7 @@
 What always holds: strings in, small values out; nothing raises on any text, and every pattern runs in linear
 time. This module knows no tree and resolves no URL.
 
-Sources: WHATWG HTML 4.2.5.3 (shared declarative refresh steps), 4.6.7 (link types), WHATWG MIME Sniffing 7.1.
+Sources: WHATWG HTML 4.2.5.3 (shared declarative refresh steps), 4.6.7 (link types).
 """
 
 from __future__ import annotations
@@ -12,19 +12,13 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["headers", "is_html", "language_tag", "leads_to_a_page", "media_type", "refresh", "rel_tokens"]
+__all__ = ["headers", "language_tag", "leads_to_a_page", "media_type", "refresh", "rel_tokens"]
 
 _REFRESH: Final = re.compile(r"[\t\n\f\r ]*(?:([0-9]+)(\.[0-9]+)?|(?=\.))[0-9.]*(.*)", re.DOTALL)
 _URL_WORD: Final = re.compile(r"url[\t\n\f\r ]*=[\t\n\f\r ]*", re.IGNORECASE)
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8})*")
 _SPACE: Final = "\t\n\f\r "
 _HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
-#: first tags by which MIME Sniffing 7.1 knows HTML
-_HTML_START: Final = re.compile(
-    rb"[\t\n\f\r ]*(?:<(?:!doctype[\t\n\f\r ]+html|html|head|script|iframe|h1|div|font|table|a|style|title"
-    rb"|b|body|br|p)[\t\n\f\r />]|<!--|<\?xml[^>]*>\s*(?:<!--.{0,200}?-->\s*)?<(?:!doctype\s+html|html)\b)",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def refresh(content: str) -> tuple[float, str] | None:
@@ -82,12 +76,3 @@ def media_type(content_type: str | None) -> str:
         return ""
     essence = re.split("[;,]", content_type, maxsplit=1)[0].strip().lower()
     return essence if "/" in essence else ""
-
-
-def is_html(content_type: str | None, body: bytes) -> bool:
-    """Whether a body is a page: by its type, and without a type by its first bytes (MIME Sniffing 7.1)."""
-    essence = media_type(content_type)
-    if essence:
-        return essence in _HTML_TYPES
-    start = body[3:1448] if body.startswith(b"\xef\xbb\xbf") else body[:1445]
-    return _HTML_START.match(start) is not None

@@ -41,10 +41,11 @@ _NOISE: Final = 20
 _SPACE: Final = b"\t\n\f\r "
 _BOMS: Final = (b"\xfe\xff", b"\xff\xfe", b"\xef\xbb\xbf")
 
-#: 7.1, first table: what begins a page
+#: 7.1, first table: what begins a page. As in browsers a tag ends at any white space, not at spaces alone,
+#: and a comment needs nothing behind it
 _HTML: Final = re.compile(
-    rb"[\t\n\f\r ]*<(?:!DOCTYPE HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE|TITLE|B|BODY|BR|P|!--)"
-    rb"[ >]",
+    rb"[\t\n\f\r ]*+<(?:!--|(?:!DOCTYPE[\t\n\f\r ]+HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE"
+    rb"|TITLE|B|BODY|BR|P)[\t\n\f\r />])",
     re.IGNORECASE,
 )
 _XML: Final = re.compile(rb"[\t\n\f\r ]*<\?xml")

@@ -48,7 +48,7 @@ SKIPPED: Final[Mapping[str, str]] = {
 UNPARSED: Final[Mapping[str, str]] = {
     "not_modified": "unchanged by answer 304",
     "same_content": "the same content as before",
-    "not_html": "not HTML",
+    "not_html": "of a type that is not read",
     "no_content": "an answer without content",
     "parse_failed": "the parser gave up",
 }

@@ -151,7 +151,7 @@ def test_every_planned_url_has_a_fate_with_its_reason(lake: Lake) -> None:
         " + 1 carried over (the window closed first: 1)\n"
         "  8 asked = 7 planned + 1 that redirects led to\n"
         "  8 asked = 6 fetched + 1 redirected + 1 failed (TIMEOUT: 1)\n"
-        "  6 fetched = 2 parsed + 4 not parsed (not HTML: 1, unchanged by answer 304: 1,"
+        "  6 fetched = 2 parsed + 4 not parsed (of a type that is not read: 1, unchanged by answer 304: 1,"
         " the parser gave up: 1, the same content as before: 1)\n"
     ) in told
 
