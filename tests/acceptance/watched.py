@@ -1,9 +1,9 @@
 """Hosts with manners of their own, on one address of loopback, that watch when they are asked.
 
-What always holds: `log` has every request in the order of its arrival, with the time at which it was there
-and that at which its answer was handed to the system, so that a crawler that kept its distance by its own
-clock kept it by this one too: its request left before it was seen here, and the answer came after it was
-sent. The server runs in a thread.
+What always holds: `log` has every request in the order of its answers, with the time at which it was there
+and that right before its answer was handed to the system, so that a crawler that kept its distance by its
+own clock kept it by this one too: its request left before it was seen here, and the answer came after that
+time. The server runs in a thread.
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ class _Connection(asyncio.Protocol):
         self._site.asked[host.name] += page
         status, wait, lines, body = host.answer(path, self._site.asked[host.name])
         head = [f"HTTP/1.1 {status} X", *lines, f"Content-Length: {len(body)}", "", ""]
+        self._log(start, host.name, path, status, wait)
         if not self._transport.is_closing():
             self._transport.write("\r\n".join(head).encode() + body)
-        self._log(start, host.name, path, status, wait)
         self._busy = False
         self._next()
 
