@@ -200,7 +200,7 @@ def _first(
 def _became(found: Mapping[str, Any], after: Mapping[str, Any] | None, number: int) -> dict[str, Any]:
     """What the round made of the URL; what was asked is told by `fetches`."""
     asked = [f for f in found["fetches"] if f["round"] == number and f["url_key"] == found["url_key"]]
-    if after is not None:
+    if after is not None and (asked or after["last_outcome"] is not None):
         names = ("state", "last_outcome", "last_error", "next_fetch_at", "interval_s")
         return {
             **{name: after[name] for name in names},
@@ -209,7 +209,7 @@ def _became(found: Mapping[str, Any], after: Mapping[str, Any] | None, number: i
         }
     carried = [r for r in found["rejects"] if r["round"] == number and r["stage"] == "fetch"]
     return {
-        "state": None,
+        "state": after and after["state"],
         "last_outcome": asked[-1]["outcome"] if asked else None,
         "last_error": asked[-1]["reason"] if asked else None,
         "asked": bool(asked),

@@ -267,7 +267,7 @@ def _outcome(found: Mapping[str, Any]) -> str:
     outcome = found.get("last_outcome")
     error = safe(found["last_error"]) if _says_more(found.get("last_error"), outcome) else ""
     ended = f"{outcome} ({error})" if error else outcome
-    if found["state"] is None:
+    if found["state"] is None or "carried" in found:
         if found["asked"]:
             return f"asked: {ended}"
         carried = found["carried"]
