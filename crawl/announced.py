@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crawl import recrawl
-from crawl.columns import Bools, Column, Ints, among, flags, ints, take, texts
+from crawl.columns import Bools, Column, Ints, among, flags, floats, ints, take, texts
+from crawl.sitemap import CHANGEFREQ
 from crawl.state import State
 
 __all__ = ["KINDS", "Announced", "apply", "hints", "kinds", "reduce"]
@@ -38,7 +39,7 @@ class Announced:
     kind: Ints  # place in KINDS
     named: Bools  # a sitemap or feed names it (else only its kind is told)
     lastmod: Ints  # microseconds; the smallest number where none is given
-    rows: pa.Table  # source_key, changefreq, priority of the announcement that counts
+    rows: pa.Table  # source_key, changefreq, sitemap_priority of the announcement that counts
 
 
 def reduce(candidates: pa.Table) -> Announced:
@@ -46,10 +47,14 @@ def reduce(candidates: pa.Table) -> Announced:
     kind = among(candidates["kind"], KINDS)
     named = flags(candidates["announced"])
     at = np.flatnonzero(named | (kind > 0))
-    some = take(candidates.select(["target_key", "source_key", "lastmod", "changefreq", "priority"]), at)
+    some = take(
+        candidates.select(["target_key", "source_key", "lastmod", "changefreq", "sitemap_priority"]), at
+    )
     key, kind, named = ints(some["target_key"]), kind[at], named[at]
     lastmod, source = ints(some["lastmod"], _NEVER), ints(some["source_key"], _NEVER)
-    order = np.lexsort((source, -np.maximum(lastmod, -(2**62)), ~named, key))
+    often = among(some["changefreq"], CHANGEFREQ)
+    worth = np.nan_to_num(floats(some["sitemap_priority"]), nan=-1.0)
+    order = np.lexsort((-worth, often, source, -np.maximum(lastmod, -(2**62)), ~named, key))
     starts = np.flatnonzero(np.diff(key[order], prepend=key[order[:1]] - 1))
     if not len(starts):
         none = np.zeros(0, dtype=np.int64)
@@ -62,7 +67,7 @@ def reduce(candidates: pa.Table) -> Announced:
         kind=np.maximum.reduceat(kind[order], starts),
         named=named[first],
         lastmod=lastmod[first],
-        rows=take(some.select(["source_key", "changefreq", "priority"]), first),
+        rows=take(some.select(["source_key", "changefreq", "sitemap_priority"]), first),
     )
 
 
@@ -91,7 +96,7 @@ def hints(announced: Announced, keys: Ints) -> dict[str, Any]:
         "announced_by": rows["source_key"],
         "lastmod": pa.array(announced.lastmod[at], mask=~dated).cast(_TIME),
         "changefreq": rows["changefreq"],
-        "sitemap_priority": rows["priority"],
+        "sitemap_priority": rows["sitemap_priority"],
     }
 
 

@@ -48,7 +48,7 @@ LINK_COLUMNS: Final = (
     "target_kind",
     "lastmod",
     "changefreq",
-    "priority",
+    "sitemap_priority",
     "chain_id",
     "chain_hop",
 )
@@ -83,7 +83,7 @@ def of_links(links: pa.Table, planning: Planning) -> pa.Table:
         announced=announced,
         lastmod=rows["lastmod"],
         changefreq=rows["changefreq"],
-        priority=rows["priority"],
+        sitemap_priority=rows["sitemap_priority"],
         counts=rows["first_parse"],
         chain_id=rows["chain_id"],
         chain_hop=rows["chain_hop"],

@@ -27,7 +27,7 @@ __all__ = ["CHAINED", "COLUMNS", "Hints", "LinkRows", "chained"]
 COLUMNS: Final = pa.schema([field for field in LINKS if field.name not in {"day", "round"}])
 
 #: columns that only sitemaps and feeds fill, and how the first comes
-_TOLD: Final = ("lastmod", "changefreq", "priority")
+_TOLD: Final = ("lastmod", "changefreq", "sitemap_priority")
 _AS: Final[dict[str, pa.DataType]] = {"lastmod": pa.int64()}
 
 #: reasons of crawl.scope that go before depth
@@ -45,14 +45,14 @@ class Hints:
     kind: str  # page, sitemap or feed: of all of them
     lastmod: Sequence[int | None]  # microseconds since 1970
     changefreq: Sequence[str | None]
-    priority: Sequence[float | None]
+    sitemap_priority: Sequence[float | None]
     refused: Sequence[str | None]
 
     @classmethod
     def nothing(cls, kind: str, count: int) -> Hints:
         """No more than what kind the URLs are of."""
         none = [None] * count
-        return cls(kind=kind, lastmod=none, changefreq=none, priority=none, refused=none)
+        return cls(kind=kind, lastmod=none, changefreq=none, sitemap_priority=none, refused=none)
 
 
 #: kinds of links by which a redirect chain goes on

@@ -12,13 +12,22 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["headers", "language_tag", "leads_to_a_page", "media_type", "refresh", "rel_tokens"]
+__all__ = [
+    "headers",
+    "language_tag",
+    "leads_to_a_feed",
+    "leads_to_a_page",
+    "media_type",
+    "refresh",
+    "rel_tokens",
+]
 
 _REFRESH: Final = re.compile(r"[\t\n\f\r ]*(?:([0-9]+)(\.[0-9]+)?|(?=\.))[0-9.]*(.*)", re.DOTALL)
 _URL_WORD: Final = re.compile(r"url[\t\n\f\r ]*=[\t\n\f\r ]*", re.IGNORECASE)
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8})*")
 _SPACE: Final = "\t\n\f\r "
 _HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_FEED_TYPES: Final = frozenset({"application/rss+xml", "application/atom+xml"})
 
 
 def refresh(content: str) -> tuple[float, str] | None:
@@ -58,6 +67,11 @@ def leads_to_a_page(rel: str, media: str | None) -> bool:
     if tokens & {"next", "prev", "previous"}:
         return True
     return "alternate" in tokens and "stylesheet" not in tokens and media_type(media) in {"", *_HTML_TYPES}
+
+
+def leads_to_a_feed(rel: str, media: str | None) -> bool:
+    """Whether a link of these rel tokens and this type leads to a feed of the page's site."""
+    return "alternate" in rel.split() and media_type(media) in _FEED_TYPES
 
 
 def headers(lines: str | None) -> dict[str, list[str]]:

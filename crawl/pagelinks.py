@@ -18,6 +18,9 @@ __all__ = ["ANCHOR_CHARS", "NONE", "Collector", "Links", "Row", "label"]
 #: an anchor text is a label, not a document
 ANCHOR_CHARS: Final = 200
 
+#: feeds of one page; a blog names two, its posts' and its comments'
+_FEEDS: Final = 10
+
 #: reference as written without its fragment, anchor, rel, via
 Row: TypeAlias = "tuple[str, str | None, str | None, str]"
 Attributes: TypeAlias = "Mapping[str, str | None]"
@@ -31,6 +34,7 @@ class Links:
     anchor: Sequence[str | None]  # text, at most ANCHOR_CHARS; of an area its alt; None when empty
     rel: Sequence[str | None]  # tokens, lower case; None when there are none
     via: Sequence[str]  # a, area, link, frame, iframe or refresh
+    feeds: Sequence[str] = ()  # feeds that `link` elements name; they are none of the above
     cut: int = 0  # further distinct links that were left out because the page has too many
 
     def __iter__(self) -> Iterator[tuple[str, str | None, str | None, str]]:
@@ -57,6 +61,7 @@ class Collector:
         self._limit = limit
         self._rows: dict[Row, None] = {}
         self._cut: set[Row] = set()
+        self._feeds: dict[str, None] = {}
 
     def add(self, href: str, anchor: str | None, rel: str | None, via: str) -> None:
         """One reference as written. Its fragment goes first: what differs only there is one reference."""
@@ -88,17 +93,26 @@ class Collector:
                 self.add(source, None, None, via)
 
     def elements(self, found: Iterable[Attributes]) -> None:
-        """Elements `link` that lead to a page."""
+        """Elements `link` that lead to a page, or to a feed."""
         for attributes in found:
             rel = markup.rel_tokens(attributes.get("rel") or "")
             href = (attributes.get("href") or "").strip()
-            if rel is not None and href and markup.leads_to_a_page(rel, attributes.get("type")):
+            if rel is None or not href:
+                continue
+            media = attributes.get("type")
+            if markup.leads_to_a_page(rel, media):
                 self.add(href, None, rel, "link")
+            elif len(self._feeds) < _FEEDS and markup.leads_to_a_feed(rel, media):
+                self._feeds[href.partition("#")[0]] = None
 
     def done(self) -> Links:
         """All links, resolved; those that lead to nothing we fetch are left out."""
+        feeds: tuple[str, ...] = ()
+        if self._feeds:
+            named = url.canonical_many(list(self._feeds), self._base, self._encoding)
+            feeds = tuple(dict.fromkeys(feed for feed in named if feed is not None))
         if not self._rows and not self._cut:
-            return NONE
+            return Links(url=(), anchor=(), rel=(), via=(), feeds=feeds) if feeds else NONE
         references = list(dict.fromkeys(row[0] for row in self._rows))
         resolved = dict(
             zip(references, url.canonical_many(references, self._base, self._encoding), strict=True)
@@ -111,4 +125,4 @@ class Collector:
         urls, anchors, rels, vias = (
             (list(column) for column in zip(*rows, strict=True)) if rows else ([],) * 4
         )
-        return Links(url=urls, anchor=anchors, rel=rels, via=vias, cut=len(self._cut))
+        return Links(url=urls, anchor=anchors, rel=rels, via=vias, feeds=feeds, cut=len(self._cut))

@@ -242,8 +242,8 @@ class Identity:
 class Sitemaps:
     """Lists of URLs that sites publish: sitemaps, and feeds. Fetched like any page (docs/sitemaps.md)."""
 
-    enabled: bool = True  # Sitemap lines of robots.txt are followed; seeds of kind sitemap always are
-    feeds: bool = True  # feeds that pages name (link rel=alternate) are followed
+    follow: bool = True  # take the sitemaps that robots.txt names; seeds of kind sitemap are always read
+    feeds: bool = True  # take the feeds that pages name (link rel=alternate)
     #: ask each origin whose robots.txt names no sitemap for /sitemap.xml; off, as most have none there, and
     #: who wants one read says so in robots.txt
     well_known: bool = False

@@ -83,6 +83,8 @@ class HostState:
     near_duplicate_ratio: float | None = None
     lastmod_precision: float | None = None
     lastmod_recall: float | None = None
+    lastmod_looked: float | None = None
+    lastmod_changed: float | None = None
     validator_304_rate: float | None = None
     render_tier: str | None = None
     render_confidence: float | None = None

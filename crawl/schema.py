@@ -250,11 +250,11 @@ target_domain  text   its domain
 is_internal    bool   both in one domain
 anchor         text?  anchor text
 rel            text?  rel tokens
-via            text   a, area, link, frame, iframe, refresh, header, redirect, or see found_by of `seen`
+via            text   a, area, link, frame, iframe, refresh, header, redirect or what names sitemaps
 target_kind    text?  page, sitemap or feed: how the target is to be read; null as in `seen`
 lastmod        time?  when the target changed last, as a sitemap or feed says
 changefreq     text?  how often, as a sitemap says
-priority       float? 0 to 1, as a sitemap says
+sitemap_priority float? 0 to 1, as a sitemap says
 depth          short  depth of the target through this link
 first_parse    bool   the source was parsed for the first time: it counts as an in-link
 admitted       bool   may become a candidate; false: out of scope or over a limit (counted in rejects)
@@ -309,8 +309,10 @@ in_domains            int     distinct domains linking here
 budget                int     page requests a day
 level                 short   how deep its backlog is, in budgets
 near_duplicate_ratio  float?  share of near duplicates; null where not judged
-lastmod_precision     float?  how often a sitemap's lastmod was right; null where not judged
-lastmod_recall        float?  how often a change was announced; null where not judged
+lastmod_precision     float?  of announced changes looked at, the share that were; null before the first
+lastmod_recall        float?  of listed pages that changed, the share that was announced; null before the first
+lastmod_looked        float?  announced changes looked at, as far as they still count
+lastmod_changed       float?  listed pages that changed, likewise
 validator_304_rate    float?  share of conditional requests answered 304; null before the first
 render_tier           text?   render lane; null where not judged
 render_confidence     float?  its confidence; null where not judged
@@ -445,7 +447,7 @@ kind            text    page, sitemap or feed
 announced       bool    a sitemap or feed that may speak for it names it
 lastmod         time?   date of change it gives
 changefreq      text?   how often it changes, it says
-priority        float?  0 to 1, it says
+sitemap_priority float? 0 to 1, it says
 counts          bool    counts as an in-link
 chain_id        int?    redirect chain that goes on with the target
 chain_hop       short?  how many redirects of it led there

@@ -3,7 +3,7 @@
 What always holds: every entry becomes a row, one that may not be taken with its reason: a URL for which this
 sitemap may not speak (crawl.submission), an index too deep or naming the sitemaps of too many hosts, an index
 that names itself. What a feed names elsewhere is a link like any other: it is followed, and what the feed
-says of it is not believed. An entry counts as no in-link.
+says of it is not believed; nor are dates that are all one. An entry counts as no in-link.
 It reads no body (crawl.sitemap) and keeps no table.
 """
 
@@ -24,6 +24,9 @@ __all__ = ["ENTRY_DEPTH", "NESTING", "TOO_MANY_HOSTS", "add", "name"]
 NESTING: Final = "sitemap_nesting"
 TOO_MANY_HOSTS: Final = "sitemap_hosts"
 _LOOP: Final = "sitemap_loop"
+#: so many entries dated within one minute were not changed then, but written
+_MANY: Final = 20
+_MOMENT: Final = 60_000_000
 #: pages that a sitemap names are as near to the site's own word as what its start page links to
 ENTRY_DEPTH: Final = 1
 
@@ -55,7 +58,7 @@ def add(
         refused = _children(locs, source, level, settings)
     elif not feed:
         refused = [None if ok else submission.OUTSIDE for ok in allowed]
-    own = [True] * len(locs) if not feed else _inside(locs, domain)
+    own = [not _at_once(entries.lastmod)] * len(locs) if not feed else _inside(locs, domain)
     rows.add(
         locs,
         [None] * len(locs),
@@ -69,7 +72,7 @@ def add(
             kind="sitemap" if index else "page",
             lastmod=[value if ok else None for value, ok in zip(entries.lastmod, own, strict=True)],
             changefreq=entries.changefreq,
-            priority=entries.priority,
+            sitemap_priority=entries.priority,
             refused=refused,
         ),
     )
@@ -106,6 +109,12 @@ def _children(locs: Sequence[str], source: str, level: int, settings: policy.Sit
         hosts[host] += 1
         refused.append(_LOOP if loc == source else None)
     return refused
+
+
+def _at_once(dates: Sequence[int | None]) -> bool:
+    """Whether a list dates everything to one moment, say that of the request: such dates tell nothing apart."""
+    given = [date for date in dates if date is not None]
+    return len(given) >= _MANY and max(given) - min(given) <= _MOMENT
 
 
 def _inside(locs: Sequence[str], domain: str) -> list[bool]:

@@ -139,7 +139,7 @@ def _turned(case: _Case, settings: Settings) -> Any:
     feed = asked & (among(case.visits["sniffed_type"], _FEEDS) >= 0) & settings.sitemaps.feeds
     matches: Any = pc.match_substring_regex(case.rows["url"], r"(?i)sitemap[^/?]*(\?|$)")
     listed = asked & (among(case.visits["sniffed_type"], _LISTS) >= 0) & flags(matches)
-    return _choose(feed, "feed", "sitemap", listed & settings.sitemaps.enabled, kind)
+    return _choose(feed, "feed", "sitemap", listed & settings.sitemaps.follow, kind)
 
 
 def one_each(visits: pa.Table) -> pa.Table:
@@ -187,7 +187,7 @@ def _case(
     return _Case(
         rows=rows,
         visits=visits,
-        page=equals(visits["kind"], "page"),
+        page=among(visits["kind"], ["sitemap", "feed"]) < 0,
         outcome=outcome,
         moved=moved,
         state=pc.if_else(pa.array(kept), State.FETCHED.value, moved.states),

@@ -39,7 +39,7 @@ def conclude(
     parsed = fetched["parsed"]
     listing = [FileEntry.from_dict(e) for e in (*planned["files"], *stored["files"], *merged["files"])]
     listing += [FileEntry.from_dict(e) for one in parsed for e in (*one["fetches"], *one["links"])]
-    listing += merge_task.host_files(context, fetched["groups"])
+    listing += merge_task.host_files(context, fetched["groups"], merged.get("evidence", ()))
     listing += _rejects(context, planned, fetched, merged)
     counts = _counts(desk, planned, fetched, merged, listing)
     row = {

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crawl import announced, retirement
+from crawl import announced, hearsay, retirement
 from crawl.candidates import LINK_COLUMNS, of_links
 from crawl.columns import Ints, among, ints, take
 from crawl.lifecycle import MOVES
@@ -95,7 +95,7 @@ def prepare(
         visits=tuple(visits),
         seen=tuple(snapshot.files("seen")),
         held=held.hosts,
-        unbelieved=frozenset(),
+        unbelieved=_unbelieved(store, snapshot.files("hosts")),
         rejects=rejects,
         loops=at,
     )
@@ -151,6 +151,15 @@ def _held(context: Context, snapshot: Snapshot, visits: Sequence[str]) -> retire
     )
 
 
+def _unbelieved(store: Store, hosts: list[FileEntry]) -> frozenset[str]:
+    """Hosts whose sitemaps' dates have told nothing so far."""
+    found: frozenset[str] = frozenset()
+    columns = ["host", "lastmod_looked", "lastmod_precision"]
+    for lo, hi in ranges.cut(store, [("host_key", entry) for entry in hosts], _PIECE) if hosts else ():
+        found |= hearsay.unbelieved(runs.newest_in(store, hosts, lo, hi, columns))
+    return found
+
+
 def merge_range(context: Context, job: Job, lo: int, hi: int) -> dict[str, Any]:
     """On a worker: fold the keys from `lo` to `hi`; its files and counts. Raises LakeError."""
     name = f"{lo}_{hi}.json"
@@ -171,6 +180,7 @@ def _merge_range(context: Context, job: Job, lo: int, hi: int) -> dict[str, Any]
     visited = np.unique(ints(visits["url_key"]))
     previous = _previous(context, job, lo, hi, np.union1d(visited, _announced(paths, keys[is_known])))
     counts: Counter[str] = Counter()
+    judged: list[pa.Table] = []
     with ExitStack() as stack:
         out = _Output(context, stack)
         for first, last in _pieces([*(ints(part["target_key"]) for part in paths), ints(visits["url_key"])]):
@@ -192,8 +202,17 @@ def _merge_range(context: Context, job: Job, lo: int, hi: int) -> dict[str, Any]
             out.add("seen", merged.seen)
             out.add("signals", merged.signals)
             out.add("outbox", told)
+            judged.append(merged.evidence)
             counts.update(_counted(merged, context.round))
-    return {"files": [entry.to_dict() for entry in out.entries()], "counts": dict(counts)}
+    evidence = None
+    if any(len(part) for part in judged):
+        evidence = context.work.path("merged", f"evidence-{lo}_{hi}.parquet")
+        files.write_work(store, evidence, hearsay.total(pa.concat_tables(judged)))
+    return {
+        "files": [entry.to_dict() for entry in out.entries()],
+        "counts": dict(counts),
+        "evidence": evidence,
+    }
 
 
 class _Output:
@@ -318,12 +337,14 @@ def conclude(context: Context, job: Job, results: Sequence[Mapping[str, Any]]) -
         "files": [entry for result in results for entry in result["files"]],
         "counts": dict(counts),
         "rejects": [job.rejects] if job.rejects else [],
+        "evidence": [path for result in results if (path := result.get("evidence")) is not None],
     }
 
 
-def host_files(context: Context, groups: Iterable[int]) -> list[FileEntry]:
-    """Clocks and robots copies that the groups left, as files of `hosts` (a run) and `robots`. Raises
-    LakeError.
+def host_files(context: Context, groups: Iterable[int], evidence: Sequence[str] = ()) -> list[FileEntry]:
+    """Clocks and robots copies that the groups left, as files of `hosts` (a run) and `robots`.
+
+    `evidence`: work files about their sitemaps, which the merge left. Raises LakeError.
     """
     store, work = context.work.store, context.work
     numbers = list(groups)
@@ -332,6 +353,9 @@ def host_files(context: Context, groups: Iterable[int]) -> list[FileEntry]:
     entries = []
     if len(hosts):
         rows = runs.newest(_without_nulls(hosts), "host_key")
+        if evidence:
+            found = pa.concat_tables([files.read_work(store, path) for path in evidence])
+            rows = hearsay.learnt(rows, found.cast(hearsay.EVIDENCE))
         name = runs.name(0, work.round, work.round)
         entries.append(files.write(store, "hosts", rows, name=name))
     if len(robots):

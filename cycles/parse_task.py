@@ -246,7 +246,7 @@ class _Task:
     def _sitemap_lines(self, record: Fetch, body: Body | None) -> None:
         """What a robots.txt names; without a Sitemap line the usual place, where settings say so."""
         settings = self._context.settings
-        if not settings.sitemaps.enabled or record.status is None:
+        if not settings.sitemaps.follow or record.status is None:
             return
         named: tuple[str, ...] = ()
         if body is not None:

@@ -18,8 +18,8 @@ from crawl.policy import Settings
 
 __all__ = ["VIAS", "check", "check_files"]
 
-#: kinds of links there are (column `via` of links)
-VIAS: Final = ("a", "area", "link", "frame", "iframe", "refresh", "header", "sitemap", "redirect")
+#: kinds of links there are on pages (column `via` of links; what names sitemaps has its own settings)
+VIAS: Final = ("a", "area", "link", "frame", "iframe", "refresh", "header", "redirect")
 #: settings that would stop or break a crawl below this
 _LEAST: Final[Mapping[str, int | timedelta]] = {
     "round.merge_every": 1,
@@ -55,6 +55,10 @@ _LEAST: Final[Mapping[str, int | timedelta]] = {
     "recrawl.floor": timedelta(seconds=1),
     "recrawl.gone_404": 1,
     "recrawl.gone_410": 1,
+    "sitemaps.bytes": 1,
+    "sitemaps.urls": 1,
+    "sitemaps.hosts": 1,
+    "sitemaps.deadline": timedelta(milliseconds=1),
     "planning.urls": 1,
     "planning.host_budget": 1,
     "retention.keep_versions": 1,

@@ -86,15 +86,25 @@ def _named(reader: sql.Reader, urls: Sequence[str]) -> Mapping[str, set[str]]:
 
 
 class Vouching:
-    """What `write` left, for who parses. Sitemaps of redirects are found by their chain."""
+    """What `write` left, for who parses; read when a sitemap comes. Those of redirects are found by chain."""
 
     def __init__(self, context: Context, keyer: Keyer) -> None:
-        rows = files.read_work(context.work.store, context.work.path(_NAME)).to_pylist()
-        self._by_key = {row["url_key"]: tuple(row["hosts"]) for row in rows}
-        self._by_chain = {keyer.chain_id(key, context.round): hosts for key, hosts in self._by_key.items()}
+        self._context = context
+        self._keyer = keyer
+        self._by_key: dict[int, tuple[str, ...]] | None = None
+        self._by_chain: dict[int, tuple[str, ...]] = {}
 
     def of(self, record: Fetch) -> tuple[str, ...]:
-        """Hosts for which an answer may speak, besides its own place."""
+        """Hosts for which an answer may speak, besides its own place. Raises LakeError."""
         if record.kind == "page":
             return ()
+        if self._by_key is None:
+            self._by_key = self._read()
         return self._by_key.get(record.url_key) or self._by_chain.get(record.chain_id, ())
+
+    def _read(self) -> dict[int, tuple[str, ...]]:
+        work, round_number = self._context.work, self._context.round
+        rows = files.read_work(work.store, work.path(_NAME)).to_pylist()
+        by_key = {row["url_key"]: tuple(row["hosts"]) for row in rows}
+        self._by_chain = {self._keyer.chain_id(key, round_number): hosts for key, hosts in by_key.items()}
+        return by_key

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crawl import announced, visited, withholding
+from crawl import announced, hearsay, visited, withholding
 from crawl.candidates import of_hops
 from crawl.columns import Bools, Ints, among, ints, make, take
 from crawl.discovery import Met, meet, new_rows
@@ -36,6 +36,7 @@ class Merged:
     seen: pa.Table  # SEEN, one row per key, sorted
     before: pa.Table  # url_key and document_key of the same rows before the round; null where there was none
     signals: pa.Table  # SIGNALS, one row per linked key, sorted
+    evidence: pa.Table  # crawl.hearsay.EVIDENCE: how right sitemaps were about the visited pages, by host
 
 
 def fold(
@@ -70,6 +71,7 @@ def fold(
 
     base = _base(previous, fresh, keys, is_known[np.searchsorted(asked, keys)])
     after = visited.after(base, visits, held=held, settings=settings, **options)
+    judged = hearsay.evidence(base, after)
     rest = fresh.filter(pa.array(~np.isin(ints(fresh["url_key"]), keys)))
     heard = _heard(previous, told, keys, unbelieved, now, round)
     after = announced.apply(after, told, _believed(after, unbelieved), visited=True, now=now, round=round)[0]
@@ -87,6 +89,7 @@ def fold(
         seen=seen,
         before=pa.table({"url_key": seen["url_key"], "document_key": take(documents, order)}),
         signals=_signals(met, round),
+        evidence=judged,
     )
 
 

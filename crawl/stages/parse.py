@@ -114,6 +114,16 @@ def extract(
         said = directives.meant(robots)
         header = linkheader.read(headers.get("link", ()), raw.url)
         _link(links, raw, page.links, header, nofollow=said.nofollow)
+        if page.links.feeds and settings.sitemaps.feeds:
+            sitemaprows.name(
+                links,
+                page.links.feeds,
+                kind="feed",
+                via="alternate",
+                url_key=raw.url_key,
+                domain=raw.domain,
+                depth=raw.depth + 1,
+            )
         row = _document(raw, page, headers, header.canonical, keyer)
         row["sniffed_type"], row["metadata"] = kind, metadata
         row["link_count"] += len(header.links)

@@ -1,4 +1,4 @@
--- How many URLs did each round plan, ask (attempted) and fetch, and how many texts and events came of it?
+-- How many URLs (sitemaps and feeds as well as pages) did each round plan, ask (attempted) and fetch, and how many texts and events came of it?
 -- Fetched: an answer confirmed or brought content, which a redirect does not.
 WITH planned AS (SELECT round, count(*) AS planned FROM frontier WHERE position >= 0 GROUP BY round),
 asked AS (
@@ -7,7 +7,7 @@ asked AS (
         count(DISTINCT url_key) AS attempted,
         count(DISTINCT url_key) FILTER (outcome IN ('OK', 'NOT_MODIFIED')) AS fetched
     FROM fetches
-    WHERE kind = 'page' AND outcome <> 'EGRESS_DENIED'
+    WHERE kind <> 'robots' AND outcome <> 'EGRESS_DENIED'
     GROUP BY round
 ),
 stored AS (SELECT round, count(*) AS new_texts FROM documents GROUP BY round),

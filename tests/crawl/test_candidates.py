@@ -49,6 +49,7 @@ def test_seeds_have_no_source_and_their_priority_decides() -> None:
         pa.array(["one", "two"]),
         ["one.test", "two.test"],
         pa.array(["low", "critical"]),
+        pa.array(["page", "sitemap"]),
         PLANNING,
     )
     low, critical = found.to_pylist()
@@ -61,6 +62,24 @@ def test_seeds_have_no_source_and_their_priority_decides() -> None:
     )
     assert (0.2, 1.0) == (low["importance"], critical["importance"])
     assert critical["score"] > low["score"]
+
+
+def test_what_a_site_lists_itself_gives_as_much_as_a_high_seed_and_what_a_feed_names_elsewhere_a_link() -> None:
+    found = candidates.of_links(
+        links(
+            {"via": "sitemap", "target_kind": "page", "is_internal": False},
+            {"via": "sitemap", "target_kind": "sitemap"},
+            {"via": "feed", "target_kind": "page", "is_internal": True},
+            {"via": "feed", "target_kind": "page", "is_internal": False},
+            {"via": "robots", "target_kind": "sitemap"},
+            {"via": "alternate", "target_kind": "feed"},
+        ),
+        PLANNING,
+    ).to_pylist()
+    assert [0.8, 0.8, 0.8, 0.5, 0.8, 0.5] == [row["importance"] for row in found]
+    assert [True, True, True, False, False, False] == [row["announced"] for row in found]
+    assert ["page", "sitemap", "page", "page", "sitemap", "feed"] == [row["kind"] for row in found]
+    assert ["sitemap", "sitemap", "feed", "feed", "robots", "link"] == [row["found_by"] for row in found]
 
 
 def test_only_visits_met_on_the_way_are_paths() -> None:
@@ -80,7 +99,13 @@ def test_nothing_met_is_no_path() -> None:
 def test_the_best_seed_scores_highest() -> None:
     scores = [
         candidates.of_seeds(
-            pa.array([1]), [url_of(1)], pa.array(["x"]), ["one.test"], pa.array([name]), PLANNING
+            pa.array([1]),
+            [url_of(1)],
+            pa.array(["x"]),
+            ["one.test"],
+            pa.array([name]),
+            pa.array(["page"]),
+            PLANNING,
         )["score"][0].as_py()
         for name in ("critical", "high", "medium", "low")
     ]

@@ -37,6 +37,7 @@ def row(key: int, **columns: Any) -> dict[str, Any]:
             "host": host_of(key),
             "domain": host_of(key)[2:],
             "rules_version": RULES_VERSION,
+            "kind": "page",
             "depth": 1,
             "found_by": "link",
             "first_referrer_key": 77,
@@ -87,6 +88,7 @@ def fetched(key: int, **columns: Any) -> dict[str, Any]:
             "parsed_at": then,
             "stored_at": then,
             "index_ready_at": then,
+            "visited_round": 5,
             "round": 5,
         }
         | columns
@@ -99,6 +101,7 @@ def visit(key: int, outcome: str = "OK", **columns: Any) -> dict[str, Any]:
         | {
             "url_key": key,
             "url": url_of(key),
+            "kind": "page",
             "host": host_of(key),
             "depth": 1,
             "planned": True,
@@ -135,6 +138,11 @@ def link(key: int, source: int | None = 50, depth: int = 2, **columns: Any) -> d
         "source_key": source,
         "depth": depth,
         "found_by": "seed" if source is None else "link",
+        "kind": "page",
+        "announced": False,
+        "lastmod": None,
+        "changefreq": None,
+        "sitemap_priority": None,
         "counts": source is not None,
         "importance": 0.5,
         "score": 0.25,

@@ -17,6 +17,7 @@ from tests.lake import lakes, rows
 
 HOME = "http://a.one.test/"
 OTHER = "http://b.two.test/"
+MAP = "http://c.test/map.xml"
 
 
 @pytest.fixture
@@ -26,22 +27,24 @@ def lake(tmp_path: Path) -> smallround.Lake:
 
 def test_new_seeds_are_planned_at_once_and_handed_to_the_merge(lake: smallround.Lake) -> None:
     lake.seed("HTTP://a.one.test", OTHER)
-    lake.seed("http://c.test/map.xml", kind="sitemap")
+    lake.seed(MAP, kind="sitemap")
     context = lake.context()
     plan = plan_task.make(context)
-    assert (2, ["a.one.test", "b.two.test"], 2) == (plan["planned"], plan["hosts"], plan["seeds"])
+    hosts = ["a.one.test", "b.two.test", "c.test"]
+    assert (3, hosts, 3) == (plan["planned"], plan["hosts"], plan["seeds"])
     planned = lake.planned(context)
-    assert sorted([key(HOME), key(OTHER)]) == [row["url_key"] for row in planned]
+    assert {HOME: "page", OTHER: "page", MAP: "sitemap"} == {row["url"]: row["kind"] for row in planned}
+    assert sorted([key(HOME), key(OTHER), key(MAP)]) == [row["url_key"] for row in planned]
     assert {("DISCOVERED", "seed", 0, None)} == {
         (row["state"], row["found_by"], row["depth"], row["first_referrer_key"]) for row in planned
     }
-    assert {HOME: "HTTP://a.one.test", OTHER: OTHER} == {row["url"]: row["discovered_url"] for row in planned}
+    assert {HOME: "HTTP://a.one.test", OTHER: OTHER, MAP: MAP} == {row["url"]: row["discovered_url"] for row in planned}
     frontier = files.read(lake.store, files.FileEntry.from_dict(plan["files"][0]))
-    assert {(HOME, "new"), (OTHER, "new")} == set(
-        zip(frontier["url"].to_pylist(), frontier["reason"].to_pylist(), strict=True)
+    assert {(HOME, "new", "page"), (OTHER, "new", "page"), (MAP, "new", "sitemap")} == set(
+        zip(*(frontier[name].to_pylist() for name in ("url", "reason", "kind")), strict=True)
     )
-    hosts = files.read_work(lake.store, context.work.path("hosts.parquet")).to_pylist()
-    assert {KEYER.host_key("a.one.test"), KEYER.host_key("b.two.test")} == {row["host_key"] for row in hosts}
+    clocks = files.read_work(lake.store, context.work.path("hosts.parquet")).to_pylist()
+    assert set(map(KEYER.host_key, hosts)) == {row["host_key"] for row in clocks}
 
 
 def test_a_plan_made_again_is_the_same_plan(lake: smallround.Lake) -> None:

@@ -574,6 +574,7 @@ def after_visit(old: dict[str, Any], came: dict[str, Any], held: bool) -> dict[s
         "robots_version": came["robots_version"] or old["robots_version"],
         "last_outcome": str(outcome),
         "last_error": None if well else came["reason"] or str(outcome),
+        "visited_round": ROUND,
         "http_status": old["http_status"] if came["http_status"] is None else came["http_status"],
         "round": ROUND,
     }
