@@ -64,7 +64,9 @@ def test_seeds_have_no_source_and_their_priority_decides() -> None:
     assert critical["score"] > low["score"]
 
 
-def test_what_a_site_lists_itself_gives_as_much_as_a_high_seed_and_what_a_feed_names_elsewhere_a_link() -> None:
+def test_what_a_site_lists_itself_gives_as_much_as_a_high_seed_and_what_a_feed_names_elsewhere_a_link() -> (
+    None
+):
     found = candidates.of_links(
         links(
             {"via": "sitemap", "target_kind": "page", "is_internal": False},

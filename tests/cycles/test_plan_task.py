@@ -38,7 +38,9 @@ def test_new_seeds_are_planned_at_once_and_handed_to_the_merge(lake: smallround.
     assert {("DISCOVERED", "seed", 0, None)} == {
         (row["state"], row["found_by"], row["depth"], row["first_referrer_key"]) for row in planned
     }
-    assert {HOME: "HTTP://a.one.test", OTHER: OTHER, MAP: MAP} == {row["url"]: row["discovered_url"] for row in planned}
+    assert {HOME: "HTTP://a.one.test", OTHER: OTHER, MAP: MAP} == {
+        row["url"]: row["discovered_url"] for row in planned
+    }
     frontier = files.read(lake.store, files.FileEntry.from_dict(plan["files"][0]))
     assert {(HOME, "new", "page"), (OTHER, "new", "page"), (MAP, "new", "sitemap")} == set(
         zip(*(frontier[name].to_pylist() for name in ("url", "reason", "kind")), strict=True)
