@@ -16,7 +16,7 @@ from crawl import policy
 from crawl.content import Decoder
 from crawl.outcomes import Outcome, brings_page, from_status
 from crawl.quickrecord import quickrecord
-from crawl.screen import Screen, Verdict
+from crawl.screen import Screen, Verdict, content_type
 from crawl.sniff import HEADER
 
 __all__ = ["DROPPED", "REDIRECTS", "STALE", "Answer", "Incoming", "Request", "header", "location", "settle"]
@@ -92,6 +92,7 @@ class Incoming:
         "_began_body",
         "_chunks",
         "_code",
+        "_declared",
         "_decoded_limit",
         "_decoder",
         "_limits",
@@ -128,6 +129,7 @@ class Incoming:
         self._decoder: Decoder | None = None
         self._began_body = self._lost_length = False
         self._screen = screen  # until it has given its verdict
+        self._declared: str | None = None  # Content-Type of an answer that is screened
         self.verdict: Verdict | None = None
         self.headed = False  # the head of the answer, or of an interim one, is complete
         self._seen_bytes = self._seen_lines = 0
@@ -200,7 +202,8 @@ class Incoming:
         """The head of an answer that is screened is complete: 0 = stop, its type tells enough."""
         self.begin_body()
         assert self._screen is not None
-        verdict = self._screen.declared(self._text)
+        self._declared = content_type(self._text)
+        verdict = self._screen.declared(self._declared)
         return None if verdict is None or self._judged(verdict) else 0
 
     def _judged(self, verdict: Verdict) -> bool:
@@ -248,7 +251,7 @@ class Incoming:
         self._chunks.append(data)
         self.length += len(data)
         if self._screen is not None and self.length >= HEADER and brings_page(self.status):
-            if not self._judged(self._screen.shown(self._text, self.body()[:HEADER])):
+            if not self._judged(self._screen.shown(self._declared, self._text, self.body()[:HEADER])):
                 return False
             if self.verdict is not None and self.verdict.reason is not None:
                 return self.stop is None
@@ -292,7 +295,7 @@ class Incoming:
         """Judge a body shorter than what a screen wants to see; one that was cut is not refused for that."""
         if self._screen is None or not brings_page(self.status):
             return
-        verdict = self._screen.shown(self._text, self.body()[:HEADER])
+        verdict = self._screen.shown(self._declared, self._text, self.body()[:HEADER])
         self.verdict, self._screen = verdict if whole else replace(verdict, reason=None), None
 
     @property

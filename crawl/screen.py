@@ -23,6 +23,8 @@ MISMATCH: Final = "type_mismatch"
 _OUTCOMES: Final = {UNSUPPORTED: Outcome.UNSUPPORTED_TYPE, MISMATCH: Outcome.TYPE_MISMATCH}
 #: what XML without a kind of its own may turn out to be
 _XML_KINDS: Final = ("application/xhtml+xml", "application/rss+xml", "application/atom+xml")
+#: declared as one of these, a body is that (MIME Sniffing 7, step 1)
+_PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 #: declared types kept with their verdicts
 _MOST_KEPT: Final = 4096
 
@@ -49,12 +51,11 @@ class Screen:
         self._media = any(kind.startswith(("audio/", "video/")) for kind in self._types)
         self._declared: dict[str | None, Verdict | None] = {}
 
-    def declared(self, lines: str) -> Verdict | None:
-        """The verdict where the header alone tells: no byte could make its type one that is read.
+    def declared(self, value: str | None) -> Verdict | None:
+        """The verdict where the header's value alone tells: no byte could make its type one that is read.
 
-        `lines`: header lines as `crawl.exchange.Answer` has them. None: the first bytes are needed.
+        None: the first bytes are needed.
         """
-        value = content_type(lines)
         if value not in self._declared:
             if len(self._declared) >= _MOST_KEPT:
                 self._declared.clear()
@@ -71,12 +72,17 @@ class Screen:
             return None  # pictures are taken for what they are (7, step 5)
         return Verdict(essence, UNSUPPORTED)
 
-    def shown(self, lines: str, head: bytes) -> Verdict:
-        """The verdict on a body that begins with `head`: its first `sniff.HEADER` bytes, or all there are."""
-        value = content_type(lines)
-        nosniff = "x-content-type-options" in lines.lower() and _nosniff(lines)
-        media_type = sniff.computed(value, head, nosniff=nosniff)
-        if not head and not sniff.supplied(value):
+    def shown(self, value: str | None, lines: str, head: bytes) -> Verdict:
+        """The verdict on a body that begins with `head`: its first `sniff.HEADER` bytes, or all there are.
+
+        `value`: of the header Content-Type; `lines`: all header lines, as `crawl.exchange.Answer` has them.
+        """
+        essence = sniff.supplied(value)
+        if essence in _PAGES:  # as nearly always
+            media_type = essence
+        else:
+            media_type = sniff.computed(value, head, nosniff=_nosniff(lines))
+        if not head and not essence:
             return Verdict(media_type)  # nothing came: there is nothing to refuse
         if media_type not in self._types:
             return Verdict(media_type, UNSUPPORTED)
@@ -102,6 +108,8 @@ def content_type(lines: str) -> str | None:
 
 def _nosniff(lines: str) -> bool:
     """Fetch 3.6: the first value of X-Content-Type-Options is `nosniff`."""
+    if "x-content-type-options" not in lines.lower():
+        return False
     for line in lines.split("\n"):
         name, colon, value = line.partition(":")
         if colon and name.strip().lower() == "x-content-type-options":

@@ -126,15 +126,6 @@ def _table() -> tuple[re.Pattern[bytes], tuple[str, ...]]:
 
 
 _SIGNATURE, _TYPES = _table()
-#: text may well begin like these: they count as a contradiction where bytes follow that no text holds
-_ALSO_TEXT: Final = frozenset(
-    {
-        *("image/bmp", "image/gif", "audio/mpeg", "audio/aiff", "audio/wave", "audio/flac", "video/avi"),
-        *("image/webp", "font/woff", "font/woff2", "font/otf", "application/x-bzip2", "application/x-tar"),
-        *("application/vnd.microsoft.portable-executable", "application/x-archive", "video/mp4"),
-        *("application/x-dex", "application/x-shockwave-flash"),
-    }
-)
 _EXECUTABLE: Final = frozenset(
     {
         "application/vnd.microsoft.portable-executable",
@@ -261,10 +252,13 @@ def _no_text(head: bytes) -> str | None:
     """What it is that cannot be text."""
     if head.lstrip(_SPACE)[:1] == b"<" or head.startswith(_BOMS):
         return None
+    odd = _binary_bytes(head)
+    if not odd:  # of all that is no text only these begin with text
+        return signature(head) if head.startswith((b"%PDF-", b"%!PS-Adobe-")) else None
     found = signature(head)
-    if found is not None and (found not in _ALSO_TEXT or _binary_bytes(head)):
+    if found is not None:
         return found
-    noise = _binary_bytes(head) * _NOISE > len(head) and len(head) >= _NOISE and not _wide(head)
+    noise = odd * _NOISE > len(head) and len(head) >= _NOISE and not _wide(head)
     return "application/octet-stream" if noise else None
 
 
