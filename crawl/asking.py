@@ -30,6 +30,8 @@ from crawl.turns import SLICE, Turns
 
 __all__ = ["Asker", "Sink"]
 
+#: characters of robots.txt whose rules are at hand
+_JUDGED: Final = 4_000_000
 #: decisions in one turn before others get theirs
 _BATCH: Final = 256
 
@@ -81,6 +83,7 @@ class Asker:
         self._screen = Screen(settings.content)
         self._held = held
         self._judges: dict[str, tuple[RobotsCopy, Callable[[str], Verdict]]] = {}
+        self._judged = 0  # characters of the rules behind them
         #: records made
         self.requests = 0
 
@@ -211,6 +214,10 @@ class Asker:
             return False
         judge = self._judges.get(ask.origin)
         if judge is None or judge[0] is not copy:
+            self._judged += len(copy.text)
+            if self._judged > _JUDGED:  # rules take some 20 bytes for each: they are read anew
+                self._judged = len(copy.text)
+                self._judges.clear()
             judge = self._judges[ask.origin] = copy, copy.judge(self._settings.agent.name)
         verdict = judge[1](ask.url)
         if verdict.allowed:

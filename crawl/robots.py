@@ -15,11 +15,13 @@ compared: crawl.robotsmatch.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import sha256
+from threading import Lock
 from typing import Any, Final
 
 from crawl.outcomes import Outcome
@@ -203,9 +205,37 @@ class RobotsCopy:
         return self.rules.crawl_delay(agent)
 
 
-@lru_cache(maxsize=4_096)
-def _rules(text: str, base: str) -> Rules:
-    return _read(text, base)
+class _Read:
+    """Rules read lately: for as much text as `limit` characters, since rules take some 20 bytes for each."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+        self._found: OrderedDict[tuple[str, str], Rules] = OrderedDict()
+        self._lock = Lock()
+
+    def rules(self, text: str, base: str) -> Rules:
+        """Of this text, read now or before."""
+        key = (text, base)
+        with self._lock:
+            found = self._found.get(key)
+            if found is not None:
+                self._found.move_to_end(key)
+                return found
+        found = _read(text, base)
+        with self._lock:
+            if key not in self._found:
+                self._found[key] = found
+                self._size += len(text) + _SMALLEST
+            while self._size > self._limit and len(self._found) > 1:
+                (gone, _), _ = self._found.popitem(last=False)
+                self._size -= len(gone) + _SMALLEST
+        return found
+
+
+#: what even an empty file counts in the cache
+_SMALLEST: Final = 500
+_rules: Final = _Read(4_000_000).rules
 
 
 def robots_url(origin: str) -> str:

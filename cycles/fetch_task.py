@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crawl import journal as codec
+from crawl import url
 from crawl.addresscap import Cap
 from crawl.addressplan import to_caps
 from crawl.dns import Resolver
@@ -209,7 +210,7 @@ def _inputs(context: Context, group: int) -> _Inputs:
     groups = len(pc.unique(rows["group"]))
     rows = rows.filter(pc.field("group") == group).sort_by("position")
     hosts = files.read_work(work.store, work.path("hosts.parquet")).to_pylist()
-    robots = files.read_work(work.store, work.path("robots.parquet")).to_pylist()
+    robots = _within(files.read_work(work.store, work.path("robots.parquet")), rows["domain"])
     caps = files.read_work(work.store, work.path("caps.parquet")).filter(pc.field("group") == group)
     return _Inputs(
         planned=[_planned(row, context.settings.content.types) for row in rows.to_pylist()],
@@ -218,6 +219,13 @@ def _inputs(context: Context, group: int) -> _Inputs:
         caps=to_caps(caps),
         groups=groups,
     )
+
+
+def _within(robots: pa.Table, domains: pa.ChunkedArray[Any]) -> list[dict[str, Any]]:
+    """The robots copies of these domains: other groups' texts are not held in memory."""
+    origins: Any = robots["origin"].to_pylist()
+    of = url.split_many([f"{origin}/" for origin in origins])[2]
+    return robots.filter(pc.is_in(pa.array(of, pa.string()), value_set=pc.unique(domains))).to_pylist()
 
 
 def _content(row: Mapping[str, Any], types: Collection[str]) -> dict[str, Any]:

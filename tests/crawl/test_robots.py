@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crawl import schema
 from crawl.outcomes import Outcome, from_status
 from crawl.policy import Robots
-from crawl.robots import WAITING, RobotsCopy, Verdict, obtained, parse
+from crawl.robots import WAITING, RobotsCopy, Verdict, _Read, obtained, parse
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORIGIN = "http://a.test"
@@ -192,3 +192,15 @@ def test_a_copy_is_a_row_of_the_table() -> None:
     assert RobotsCopy.from_row(row) == copy
     with pytest.raises(KeyError):
         RobotsCopy.from_row({})
+
+
+def test_rules_read_lately_are_kept_for_a_bounded_amount_of_text() -> None:
+    kept = _Read(3_000)
+    first = kept.rules("User-agent: *", ORIGIN)
+    assert kept.rules("User-agent: *", ORIGIN) is first
+    kept.rules("# " + "x" * 5_000, ORIGIN)  # more than there is room for: alone it stays
+    assert kept.rules("User-agent: *", ORIGIN) is not first
+    for number in range(9):
+        kept.rules(f"# {number}", ORIGIN)
+    assert kept.rules("# 8", ORIGIN) is kept.rules("# 8", ORIGIN)
+    assert len(kept._found) == 5  # each counts 500 at least
