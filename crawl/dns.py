@@ -2,10 +2,10 @@
 
 What always holds: one question at a time per name, whoever asks; an answer is used as long as its TTL says
 (0: by those who were waiting for it, and no one later), at most `LONGEST_TTL`, and a failure for
-`negative_ttl`; so many questions are open at once and no more; every question ends within `timeout`, with
-addresses or a typed error. Where a name has several addresses, their order is the host's own and stays the
-same however the server turns them, so that kept connections serve and a host belongs to one address. What the
-operator lists (crawl.listed) is never asked about. An IP address is its own answer.
+`negative_ttl`; no more than `in_flight` questions are younger than a second; every question ends within
+`timeout`, with addresses or a typed error. Where a name has several addresses, their order is the host's own
+and stays the same however the server turns them, so that kept connections serve and a host belongs to one
+address. What the operator lists (crawl.listed) is never asked about. An IP address is its own answer.
 
 c-ares asks, repeats over the configured servers and over TCP, and caches by TTL as well; what it lacks is
 here. It judges no address (crawl.egress does) and opens no connection to one.
@@ -45,6 +45,8 @@ _MOST_ALIASES: Final = 16
 _REMEMBERED: Final = 200_000
 #: c-ares repeats a question to a server that was quick before after so many seconds, then after twice as many
 _FIRST_TRY: Final = 0.25
+#: seconds after which an open question lets another one begin: silent servers hold nobody up for long
+_YOUNG: Final = 1.0
 #: questions asked over a connection of their own at once: each takes a thread and an inotify instance
 _ALONE: Final = 16
 #: RFC 1035, RFC 2308: the name or the record does not exist; everything else may pass
@@ -207,19 +209,24 @@ class Resolver:
         return Resolved(addresses=(listed,), ttl_s=inf, expires=inf, cached=True, ms=0.0)
 
     async def _ask(self, host: str, within: float) -> Resolved:
+        limit = min(self._timeout, within)
         async with self._open:
             started = self._clock()
-            limit = min(self._timeout, within)
+            query = asyncio.create_task(self._query(host))
             try:
-                async with asyncio.timeout(limit):
-                    found = await self._query(host)
-            except TimeoutError:
-                detail = f"no answer in {limit:g} s"
-                raise self._failed(host, started, Outcome.DNS_TIMEOUT, detail) from None
-            except aiodns.error.DNSError as error:
-                code, detail = error.args[0], str(error.args[-1])
-                outcome = Outcome.DNS_FAILURE if code in _NO_SUCH else Outcome.DNS_TIMEOUT
-                raise self._failed(host, started, outcome, detail) from None
+                await asyncio.wait([query], timeout=min(limit, _YOUNG))
+            except asyncio.CancelledError:
+                query.cancel()
+                raise
+        try:
+            found = await asyncio.wait_for(query, limit - min(limit, _YOUNG))
+        except TimeoutError:
+            detail = f"no answer in {limit:g} s"
+            raise self._failed(host, started, Outcome.DNS_TIMEOUT, detail) from None
+        except aiodns.error.DNSError as error:
+            code, detail = error.args[0], str(error.args[-1])
+            outcome = Outcome.DNS_FAILURE if code in _NO_SUCH else Outcome.DNS_TIMEOUT
+            raise self._failed(host, started, outcome, detail) from None
         if not found.addresses:
             raise self._failed(host, started, Outcome.DNS_FAILURE, found.end)
         return self._answered(host, started, found)

@@ -79,7 +79,7 @@ class Dns:
     servers: tuple[str, ...] = ()  # host:port; empty = the system's
     timeout: timedelta = timedelta(seconds=5)  # how long one name may take to resolve
     negative_ttl: timedelta = timedelta(seconds=60)  # how long a failed name is remembered
-    in_flight: int = 250  # questions a task may have open
+    in_flight: int = 250  # questions a task may have open that are not older than a second
     prefetch: int = 50  # of these, names asked for before their host's turn comes
 
 

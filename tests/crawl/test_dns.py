@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from crawl import policy
+from crawl import dns, policy
 from crawl.dns import LONGEST_TTL, Resolved, ResolveError, Resolver
 from crawl.errors import SettingsError
 from crawl.outcomes import Outcome
@@ -279,6 +279,25 @@ def test_only_so_many_questions_are_open_at_once() -> None:
         async with resolver(says=says, in_flight=3) as (names, server):
             await asyncio.gather(*(names.resolve(name) for name in says))
             assert server.open_at_once <= 3
+
+    asyncio.run(main())
+
+
+def test_names_that_nobody_answers_hold_others_up_for_a_second_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dns, "_YOUNG", 0.05)
+
+    async def main() -> None:
+        says = {"a.test": leads_to("192.0.2.1"), "*.dead.test": silence}
+        async with resolver(says=says, in_flight=2, prefetch=2) as (names, _):
+            dead = [asyncio.create_task(names.resolve(f"d{i}.dead.test")) for i in range(6)]
+            await asyncio.sleep(0)
+            assert (await names.resolve("a.test")).addresses == ("192.0.2.1",)
+            assert not any(one.done() for one in dead)
+            for one in dead:
+                one.cancel()
+            await asyncio.gather(*dead, return_exceptions=True)
 
     asyncio.run(main())
 
