@@ -193,7 +193,8 @@ class Asker:
             url=ask.url,
             pin=way.pin,
             headers=sent.validators,
-            decoded_bytes=self._settings.robots.bytes if ask.kind == "robots" else None,
+            # one more than is read: a file that goes on is cut at its last whole line
+            decoded_bytes=self._settings.robots.bytes + 1 if ask.kind == "robots" else None,
             spent_ms=way.found.ms or 0.0,  # an address needs no look-up
             screen=self._screen if ask.kind == "page" else None,
             body_bytes=None if ask.kind in ("page", "robots") else self._settings.sitemaps.bytes,

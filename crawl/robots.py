@@ -284,7 +284,8 @@ def _obtained(
         fresh = now + _lifetime(fresh_s, policy)
         return replace(previous, fetched_at=now, valid_until=fresh, status=status, how="fetched")
     if outcome in _FETCHED and body is not None:
-        text = decode(body, policy.bytes)
+        cut = outcome is Outcome.TOO_LARGE  # wherever it was cut, the last line may be half of one
+        text = decode(body, min(policy.bytes, len(body) - 1) if cut else policy.bytes)
         return RobotsCopy(
             origin=origin,
             version=sha256(f"{origin}\n{text}".encode()).hexdigest()[:16],

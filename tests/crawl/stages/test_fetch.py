@@ -290,6 +290,21 @@ def test_an_unreachable_robots_txt_defers_the_whole_origin(answer: Any) -> None:
     assert result.state().consecutive_errors == 1
 
 
+@pytest.mark.parametrize("changes", [{}, {"wire_bytes": 60}])
+def test_a_robots_txt_that_is_cut_loses_the_line_that_is_cut(changes: dict[str, int]) -> None:
+    """Half a line could say the opposite of the whole one: `Allow: /`, of `Allow: /nothing`."""
+    rules = b"User-agent: *\nDisallow: /\n#" + b"-" * 24 + b"\nAllow: /nothing\n"
+    assert rules[:60].endswith(b"\nAllow: /")
+    bytes_ = 60 if not changes else 1_000
+    settings = replace(
+        SETTINGS, robots=policy.Robots(bytes=bytes_), limits=replace(SETTINGS.limits, **changes)
+    )
+    result = crawl({"/robots.txt": response(200, rules), "/1": response(200)}, ["/1"], settings=settings)
+    assert result.outcomes() == {"/1": "ROBOTS_DENIED"}
+    (copy,) = result.visited.robots
+    assert copy.text.endswith("-\n")
+
+
 def test_no_robots_txt_allows_everything() -> None:
     result = crawl({"/robots.txt": response(404), "/1": response(200)}, ["/1"])
     assert result.visited.robots[0].how == "unavailable"
