@@ -125,13 +125,9 @@ UNREACHABLE_VALID: Final = timedelta(minutes=10)
 #: any case
 SHORTEST_VALID: Final = timedelta(minutes=10)
 
-#: RFC 9309 2.3.1.3, and 2.3.1.2 for redirects that lead nowhere: no file, so no rules
+#: RFC 9309 2.3.1.2: redirects that lead nowhere are no file, so no rules, like every answer 4xx but 429
 _UNAVAILABLE: Final = frozenset(
     {
-        Outcome.NOT_FOUND,
-        Outcome.GONE,
-        Outcome.FORBIDDEN,
-        Outcome.CLIENT_ERROR,
         Outcome.TOO_MANY_REDIRECTS,
         Outcome.REDIRECT_LOOP,
         Outcome.BAD_REDIRECT,
@@ -297,7 +293,8 @@ def _obtained(
             text=text,
             sitemaps=_rules(text, robots_url(origin)).sitemaps,
         )
-    if outcome in _UNAVAILABLE:
+    refused = status is not None and 400 <= status < 500 and status != 429
+    if refused or outcome in _UNAVAILABLE:
         return _without_text(origin, "unavailable", outcome, status, now, now + _lifetime(fresh_s, policy))
     asked_for = min(timedelta(seconds=min(retry_after_s or 0, 1e9)), policy.valid)
     how, again = "unreachable", now + max(UNREACHABLE_VALID, asked_for)

@@ -180,6 +180,12 @@ def test_redirects_that_lead_nowhere_leave_everything_allowed() -> None:
         assert copy.verdict("b", ORIGIN + "/x").allowed
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 410, 425, 451, 499])
+def test_every_answer_4xx_but_429_means_that_there_are_no_rules(status: int) -> None:
+    assert answer(status=status, previous=answer(status=200, body=DENY)).how == "unavailable"
+    assert answer(status=429).how == "unreachable"
+
+
 def test_every_outcome_gives_a_copy() -> None:
     for outcome in Outcome:
         assert answer(outcome=outcome, body=None).how in {"fetched", "unavailable", *WAITING}
