@@ -32,7 +32,17 @@ from xxhash import xxh3_64_intdigest
 from crawl.errors import LakeError
 from crawl.records import Fetch, Skip
 
-__all__ = ["Body", "compact", "compress", "decode", "decompress", "frame", "frame_at", "valid_length"]
+__all__ = [
+    "RATIO",
+    "Body",
+    "compact",
+    "compress",
+    "decode",
+    "decompress",
+    "frame",
+    "frame_at",
+    "valid_length",
+]
 
 _START: Final = struct.Struct("<IQIBI")
 _COUNTED: Final = 12  # where what `length` counts begins
@@ -51,6 +61,8 @@ _HASH: Final = _NAMES[0].index("body_hash")
 #: changes with the fields: a round that was begun with others is ended by the version that began it
 _LAYOUT: Final = zlib.crc32(repr(_NAMES).encode())
 NONE, RAW, ZSTD = range(3)
+#: how much smaller zstd makes a page, about
+RATIO: Final = 4
 _TIMESTAMP_AS_DATETIME: Final = 3
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from crawl import markup, robots, sitemaprows, url, visits
-from crawl.journal import Body
+from crawl.journal import RATIO, Body
 from crawl.linkrows import Hints, LinkRows, chained
 from crawl.outcomes import Outcome
 from crawl.records import Fetch, Skip
@@ -38,8 +38,6 @@ __all__ = ["BODY_INDEX", "ParsedFiles", "parse_parts"]
 #: a batch for the parse process: pages, and their decoded bytes (as far as they are parsed)
 _BATCH_PAGES: Final = 200
 _BATCH_BYTES: Final = 32_000_000
-#: how much smaller zstd makes a page; files that are compressed already are fewer, and may count too little
-_RATIO: Final = 4
 #: link rows, and bytes of documents, that are held before they are written
 _LINK_ROWS: Final = 500_000
 _DOCUMENT_BYTES: Final = 32_000_000
@@ -162,7 +160,7 @@ class _Task:
         digest = record.body_hash or ""
         key = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
         essence = markup.media_type(record.content_type)
-        size = len(body.data) if body.zstd else -(-len(body.data) // _RATIO)
+        size = len(body.data) if body.zstd else -(-len(body.data) // RATIO)
         where = (part, offset, size, record.bytes, essence, record.truncated, record.sniffed_type)
         self._index.append((key, digest, record.url_key, record.depth, *where))
         settings = self._context.settings

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from crawl.journal import RATIO
 from cycles import dedup_task, merge_task, plan_task
 from cycles.claim import Part
 from cycles.context import Context
@@ -114,6 +115,8 @@ class _PartQueue:
     def __init__(self, context: Context, parsed: Iterable[Part]) -> None:
         self._context = context
         self._seen = set(parsed)
+        # parts in a folder are not compressed: several make a task, or its files would be many and small
+        self._enough = context.settings.fetching.part_bytes * (RATIO if context.work.store.is_local else 1)
         self._waiting: list[Part] = []
         self._bytes = 0
 
@@ -124,7 +127,7 @@ class _PartQueue:
         self._seen.add(part)
         self._waiting.append(part)
         self._bytes += part.length
-        return self.flush() if self._bytes >= self._context.settings.fetching.part_bytes else []
+        return self.flush() if self._bytes >= self._enough else []
 
     def flush(self) -> list[Work]:
         """A task for what waits."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from crawl.journal import RATIO
 from cycles import fetch_task, graph, steps
 from cycles.claim import Part
 from cycles.context import Context
@@ -21,7 +22,7 @@ from cycles.parse_task import ParsedFiles
 from cycles.progress import Progress
 from tests.cycles import smallround
 
-BIG = smallround.SETTINGS.fetching.part_bytes
+BIG = smallround.SETTINGS.fetching.part_bytes * RATIO
 
 
 @pytest.fixture
