@@ -109,7 +109,7 @@ def _find(announced: Announced, keys: Ints) -> tuple[Ints, Bools]:
 
 
 #: states in which an announced change is worth a look
-_OPEN: Final = (State.FETCHED.value, State.DISCOVERED.value)
+_OPEN: Final = (State.FETCHED.value, State.DISCOVERED.value, State.GONE.value)
 
 
 def apply(
@@ -131,7 +131,8 @@ def apply(
     before = ints(rows["lastmod"], _NEVER)
     after = ints(given["lastmod"], _NEVER)
     newer = after > before
-    checked = ints(rows["last_checked_at"], _NEVER)
+    # what is gone was looked at when it was missed first, and again since
+    checked = np.maximum(ints(rows["last_checked_at"], _NEVER), ints(rows["gone_since"], _NEVER))
     moment = recrawl.micros(now)
     open_now = among(rows["state"], _OPEN) >= 0
     later = ints(rows["next_fetch_at"]) > moment

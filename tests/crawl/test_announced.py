@@ -68,6 +68,13 @@ def test_a_page_that_changed_after_its_last_check_is_due_now() -> None:
     assert made["visited_round"] == 5
 
 
+@pytest.mark.parametrize(("days", "back"), [(1, True), (20, False)])
+def test_a_page_that_is_gone_is_due_now_where_a_date_says_that_it_came_back(days: int, back: bool) -> None:
+    gone = fetched(1, state="GONE", gone_sightings=3, gone_since=NOW - 5 * DAY, **LATER)
+    [made], _ = applied([gone], named(1, 60, NOW - days * DAY))
+    assert (made["next_fetch_at"] == NOW) is back
+
+
 @pytest.mark.parametrize(
     ("date", "columns", "believed"),
     [
@@ -77,7 +84,6 @@ def test_a_page_that_changed_after_its_last_check_is_due_now() -> None:
         (None, {}, True),
         (NOW - DAY, {"state": "FAILED_RETRYABLE"}, True),
         (NOW - DAY, {"state": "BLOCKED"}, True),
-        (NOW - DAY, {"state": "GONE"}, True),
         (NOW - DAY, {"lastmod": NOW - DAY}, True),  # told before
     ],
 )
