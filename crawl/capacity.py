@@ -33,6 +33,8 @@ __all__ = ["Clocks", "clocks", "gaps", "public", "recovery", "rows_of"]
 UNKNOWN_LATENCY_S: Final = 0.25
 #: no step is shorter, so that a gap of nothing is still a finite capacity
 SHORTEST_STEP_S: Final = 0.0005
+#: from the time a host may be asked to the request: rounding up, and other hosts' turns
+TURN_S: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +44,11 @@ class Clocks:
     wait_s: Floats  # from the start of fetching until it may be asked first
     step_s: Floats  # from one request's start to the next one's
     latency_s: Floats  # one request
+    first_s: Floats  # the round's first request, with connecting
     capacity: Ints  # page requests that fit
     reason: npt.NDArray[np.object_]  # why more would be cut
     canary: Bools  # circuit open: the one request is a probe
-    extra_s: Floats  # beside the steps: until a host that pushed us back is asked as often as others
+    extra_s: Floats  # beside the steps: the first request's own, and until a slowed host is asked as before
     slow: Bools  # its Crawl-delay is so long that no round waits for it
     line: Ints  # hosts that share one clock have one number
     line_wait_s: Floats  # the same of the line as above of the host
@@ -70,23 +73,23 @@ def clocks(
     `now` is planning time, for day budgets; `started_at` is real time, as are `next_allowed_at` and
     `backoff_until`. `robots_requests` are the requests each host must spend on robots.txt first.
     """
-    known = floats(hosts["latency_ema_ms"]) / 1000
-    answered = known[~np.isnan(known)]
-    usual = float(np.median(answered)) if len(answered) else UNKNOWN_LATENCY_S
-    latency = np.where(np.isnan(known), usual, known)
-    gap = gaps(
-        latency,
-        robots_delay_s=floats(hosts["robots_delay_ms"]) / 1000,
-        public=public(
-            names, hosts["addresses"].to_pylist(), settings.egress, settings.dns, settings.politeness
-        ),
-        policy=settings.politeness,
+    latency = _usual(floats(hosts["latency_ema_ms"]) / 1000, UNKNOWN_LATENCY_S)
+    first = _usual(floats(hosts["first_ms"]) / 1000, latency)
+    manners = settings.politeness
+    delay = floats(hosts["robots_delay_ms"]) / 1000
+    outside = public(names, hosts["addresses"].to_pylist(), settings.egress, settings.dns, manners)
+    least = gaps(np.zeros(len(names)), robots_delay_s=delay, public=outside, policy=manners)
+    gap = np.maximum(
+        gaps(latency, robots_delay_s=delay, public=outside, policy=manners),
+        least + np.nan_to_num(floats(hosts["excess_ms"])) / 1000,
     )
+    first_gap = gaps(first, robots_delay_s=delay, public=outside, policy=manners)
     step = np.maximum(gap + latency, SHORTEST_STEP_S)
     start_us = int(started_at.timestamp() * 1_000_000)
     backing = np.maximum(ints(hosts["backoff_until"], start_us) - start_us, 0) / 1e6
     wait = np.maximum(np.maximum(ints(hosts["next_allowed_at"], start_us) - start_us, 0) / 1e6, backing)
-    extra = recovery(floats(hosts["slowed_ms"]) / 1000, gap, settings.politeness)
+    extra = recovery(floats(hosts["slowed_ms"]) / 1000, gap, manners)
+    extra += np.maximum(first + first_gap - gap - latency, 0.0)
     # The first start needs no gap before it, and what begins inside the window may end outside: a host whose
     # Crawl-delay is longer than the window is still asked once a round.
     fits = np.ceil(np.maximum(window_s - wait - extra, 0.0) / step).astype(np.int64)
@@ -108,6 +111,7 @@ def clocks(
         wait_s=wait,
         step_s=step,
         latency_s=latency,
+        first_s=first,
         capacity=capacity,
         reason=reason,
         canary=circuit & (capacity > 0),
@@ -120,6 +124,12 @@ def clocks(
         spot=np.arange(len(names), dtype=np.int64),
         spot_step_s=np.zeros(len(names)),
     )
+
+
+def _usual(seconds: Floats, else_: Floats | float) -> Floats:
+    """What is not known of a host is taken to be the median of those of which it is, if there are any."""
+    known = seconds[~np.isnan(seconds)]
+    return np.where(np.isnan(seconds), np.median(known) if len(known) else else_, seconds)
 
 
 _EPOCH: Final = 719_163  # proleptic ordinal of 1970-01-01

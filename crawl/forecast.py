@@ -80,7 +80,7 @@ def chains(clock: Clocks, requests: Ints) -> Floats:
     of_spot = np.bincount(clock.spot, requests, len(requests))[clock.spot]
     crowded = np.maximum(of_spot - 1, 0) * clock.spot_step_s
     longest = np.maximum(np.maximum(own, shared), crowded)
-    return np.where(requests > 0, longest + clock.latency_s, 0.0)
+    return np.where(requests > 0, longest + np.where(steps > 0, clock.latency_s, clock.first_s), 0.0)
 
 
 def work(clock: Clocks, requests: Ints, in_flight: int) -> Floats:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from crawl.joined import Joined
 from crawl.outcomes import BY_VALUE, Outcome
 from crawl.policy import Politeness
-from crawl.politeness import PUSHED_BACK, HostState, after, gap
+from crawl.politeness import PUSHED_BACK, HostState, after, excess, gap
 from crawl.quickrecord import quickrecord
 from crawl.records import Fetch, Planned
 
@@ -66,6 +66,9 @@ class HostQueue:
     #: connects that failed: which of its addresses comes next
     faults: int = 0
     last_end: datetime | None = None
+    #: gaps after all requests of this round but the first, and what they were longer than they had to be (ms)
+    spans: int = 0
+    excess_ms: float = 0.0
     #: it gave some answer in this round
     answered: bool = False
     #: the circuit was open, and this round's canary failed: the host is left alone until the next round
@@ -118,6 +121,7 @@ class HostQueue:
                 policy=policy,
                 public=public,
                 unit=unit,
+                first=self.last_end is None,
             )
             self.shut = was_open and self.state.circuit != "closed"
             if was_open and not self.shut and record.kind == "robots":
@@ -136,6 +140,9 @@ class HostQueue:
             self.joined.asked(self.state, record.finished_at, wait)
         if record.outcome in (Outcome.REFUSED, Outcome.CONNECT_TIMEOUT):
             self.faults += 1
+        if self.last_end is not None and record.status is not None:
+            self.spans += 1
+            self.excess_ms += excess(state, duration, policy, public=public) / _MS
         self.last_end = record.finished_at
         self.answered |= record.status is not None
         self.touched = True
@@ -160,6 +167,15 @@ class HostQueue:
         self.state = state
         if self.joined is not None:
             self.joined.delay(state)
+
+    def pace(self) -> float | None:
+        """By how much gaps are longer than they have to be, on average over rounds (ms); None: not known."""
+        before = self.state.excess_ms
+        if not self.spans:
+            return before
+        mean = self.excess_ms / self.spans
+        # a round counts by its requests: ten weigh as much as all before them
+        return mean if before is None else before + (mean - before) * self.spans / (self.spans + 10)
 
     def hold(self, until: datetime) -> None:
         """Leave the host, and those joined with it, alone until then, whatever it was before."""

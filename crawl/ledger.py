@@ -339,5 +339,6 @@ class Ledger:
                 state,
                 budget_day=day,
                 urls_on_budget_day=before + queue.pages,
+                excess_ms=queue.pace(),
                 validator_304_rate=rate,
             )

@@ -34,6 +34,7 @@ __all__ = [
     "HostState",
     "after",
     "circuit_at",
+    "excess",
     "gap",
     "retry_after",
 ]
@@ -90,6 +91,8 @@ class HostState:
     render_confidence: float | None = None
     render_samples: int = 0
     politeness_group: str | None = None
+    first_ms: float | None = None
+    excess_ms: float | None = None
     slowed_ms: float | None = None
     #: no column: which rule made `delay_ms`; of a row read back, as far as the row tells
     gap_rule: str = "none"
@@ -177,6 +180,16 @@ def _gap(
     return wait, rule
 
 
+def excess(state: HostState, duration: timedelta, policy: Politeness, *, public: bool) -> timedelta:
+    """By how much the gap after a request of this duration is longer than floor and Crawl-delay make it.
+
+    What planning needs besides the average duration: one long answer among many short ones makes a long gap.
+    """
+    floor = max(policy.min_delay, PUBLIC_FLOOR) if public else policy.min_delay
+    least = max(floor, (state.robots_delay_ms or 0.0) * _MS)
+    return max(min(policy.factor * duration, policy.factor_cap) - least, timedelta(0))
+
+
 _MS: Final = timedelta(milliseconds=1)
 
 
@@ -191,17 +204,22 @@ def after(
     policy: Politeness,
     public: bool,
     unit: float,
+    first: bool = False,
 ) -> HostState:
     """The host after one request that ended at `finished_at` (real time).
 
     `unit` in [0, 1) is chance: it lengthens a back-off by up to a quarter, so that hosts behind one fault
     part ways. A fault of the host doubles its back-off (base x 2^n, n errors in a row, to `backoff_max`) and
     opens the circuit at `circuit_after`; any answer closes it. Retry-After on 429 and 5xx is kept up to
-    `retry_after_max`. The gap after a fault is never shorter than the one before it.
+    `retry_after_max`. The gap after a fault is never shorter than the one before it. `first`: it was the
+    first request of a round, which connects and finds caches cold, so it says little of those that follow.
     """
-    ema = state.latency_ema_ms
+    ema, opening = state.latency_ema_ms, state.first_ms
     if status is not None or outcome is Outcome.TIMEOUT:
-        ema = _average(ema, duration / _MS)
+        if first:
+            opening = _average(opening, duration / _MS)
+        if not first or ema is None:
+            ema = _average(ema, duration / _MS)
     fault = outcome in HOST_FAULTS
     slowed = _slowed(state, ema, duration, outcome, policy, public)
     wait, rule = _gap(state, ema, slowed, duration, policy, public)
@@ -222,6 +240,7 @@ def after(
         slowed_ms=slowed,
         gap_rule=rule,
         latency_ema_ms=ema,
+        first_ms=opening,
         backoff_until=until,
         consecutive_errors=errors,
         circuit=circuit,

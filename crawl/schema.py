@@ -318,6 +318,8 @@ render_tier           text?   render lane; null where not judged
 render_confidence     float?  its confidence; null where not judged
 render_samples        int     pages judged for it
 politeness_group      text?   operator's group; null for its own clock
+first_ms              float?  moving average of a round's first request, with connecting; null when never answered
+excess_ms             float?  mean by which gaps were longer than floor and Crawl-delay; null when never asked twice
 slowed_ms             float?  least gap since an answer 429 or 503, shorter after each success; null in good times
 round                 int     round that wrote this row; the newest wins
 """)

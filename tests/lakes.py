@@ -42,7 +42,17 @@ REAL_TIME: Final[Mapping[str, frozenset[str]]] = {
         ]
     ),
     "hosts": frozenset(
-        ["next_allowed_at", "delay_ms", "latency_ema_ms", "backoff_until", "addresses", "addresses_expire_at"]
+        [
+            "next_allowed_at",
+            "delay_ms",
+            "latency_ema_ms",
+            "first_ms",
+            "excess_ms",
+            "slowed_ms",
+            "backoff_until",
+            "addresses",
+            "addresses_expire_at",
+        ]
     ),
     "suppressions": frozenset({"requested_at", "verified_at", "withdrawn_at"}),
     "audit": frozenset({"at"}),

@@ -18,6 +18,7 @@ def clocks(*steps: tuple[float, float, float]) -> Clocks:
         wait_s=wait,
         step_s=step,
         latency_s=latency,
+        first_s=latency,
         capacity=np.full(count, 1_000),
         reason=np.full(count, "host_capacity", dtype=object),
         canary=np.zeros(count, dtype=np.bool_),

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from crawl.hostqueue import Ask, HostQueue
@@ -107,6 +108,18 @@ def test_a_fault_that_says_nothing_about_the_host_costs_one_gap_only() -> None:
     assert host.state.next_allowed_at == NOW + timedelta(seconds=3)
     host.settle(ended("REFUSED", None), POLITE, public=False, unit=0.0, fault=True)
     assert (host.state.consecutive_errors, host.faults) == (1, 1)
+
+
+def test_a_round_tells_by_how_much_its_gaps_were_longer_than_they_had_to_be() -> None:
+    quick = Politeness(min_delay=timedelta(seconds=1), factor=2.0)
+    host = queue()
+    assert host.pace() is None
+    for _ in range(11):
+        host.settle(ended(), quick, public=False, unit=0.0, fault=True)
+    assert (host.spans, host.pace()) == (10, 3_000.0)  # twice two seconds, beyond one; not after the first
+    host.state = replace(host.state, excess_ms=1_000.0)
+    assert host.pace() == 2_000.0
+    assert host.state.first_ms == 2_000.0
 
 
 def test_an_open_circuit_gets_one_canary_a_round_and_closes_if_it_succeeds() -> None:

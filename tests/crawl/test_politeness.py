@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crawl import schema
 from crawl.outcomes import Outcome
 from crawl.policy import Politeness
-from crawl.politeness import HOST_FAULTS, HostState, after, circuit_at, gap, retry_after
+from crawl.politeness import HOST_FAULTS, HostState, after, circuit_at, excess, gap, retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = Politeness()
@@ -216,6 +216,37 @@ def test_until_a_success_the_gap_only_grows(faults: list[Outcome], took: float) 
         state = asked(state, outcome, took=0.01, status=None)
         assert state.delay_ms >= before
         before = state.delay_ms
+
+
+def test_the_first_request_of_a_round_says_little_of_those_that_follow() -> None:
+    def first(state: HostState, took: float) -> HostState:
+        return after(
+            state,
+            finished_at=NOW,
+            duration=timedelta(seconds=took),
+            outcome=Outcome.OK,
+            retry_after_ms=None,
+            status=200,
+            policy=POLICY,
+            public=True,
+            unit=0.0,
+            first=True,
+        )
+
+    state = first(new(), 0.5)
+    assert (state.first_ms, state.latency_ema_ms) == (500.0, 500.0)  # until something better is known
+    state = first(asked(state, took=0.1), 1.0)
+    assert (state.first_ms, state.latency_ema_ms) == (600.0, 300.0)
+    assert state.delay_ms == 10_000.0  # the gap after it is that of any other
+
+
+def test_what_a_gap_is_longer_than_it_has_to_be() -> None:
+    def over(took: float, state: HostState) -> float:
+        return excess(state, timedelta(seconds=took), POLICY, public=True).total_seconds()
+
+    assert (over(0.05, new()), over(0.4, new())) == (0.0, 3.0)
+    assert over(0.4, replace(new(), robots_delay_ms=3_500.0)) == 0.5
+    assert over(100.0, new()) == 59.0
 
 
 _EVENTS = st.tuples(st.sampled_from(list(Outcome)), st.floats(0, 100), st.none() | st.floats(0, 1e12))

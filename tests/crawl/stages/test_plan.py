@@ -267,6 +267,16 @@ def test_the_prediction_names_the_host_that_caps_the_round() -> None:
     assert predicted.seconds == predicted.to_dict()["seconds"]
 
 
+def test_a_first_request_that_takes_longer_and_gaps_that_were_longer_count_in_the_prediction() -> None:
+    slow = Settings(egress=FAST.egress, politeness=Politeness(min_delay=timedelta(seconds=1), factor=10.0))
+    facts = {"latency_ema_ms": 50.0, "first_ms": 300.0, "excess_ms": 200.0}
+    predicted = select([due_row(k) for k in range(5)], [host_row(**facts)], settings=slow).predicted
+    # 0.3 s and ten times as long; then three times 1 s + 0.2 s + 0.05 s; then the last answer
+    assert predicted.seconds == pytest.approx(3.3 + 3 * 1.25 + 0.05)
+    predicted = select([due_row(1)], [host_row(**facts)], settings=slow).predicted
+    assert predicted.seconds == pytest.approx(0.3)
+
+
 def test_the_work_of_one_worker_caps_many_quick_hosts() -> None:
     rows = [due_row(k, f"h{k}.x{k}.test") for k in range(400)]
     predicted = select(rows, groups=1).predicted
