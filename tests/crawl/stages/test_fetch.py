@@ -453,6 +453,28 @@ def test_nobody_waits_for_a_second_try_alone_unless_told_to(
     assert [f.attempt for f in result.fetches()] == attempts
 
 
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_task_resumed_between_two_tries_makes_the_second_one(
+    monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    """Records: robots.txt, /2, /1 lost; then /1 once more."""
+    monkeypatch.setattr("crawl.secondtries.TABLE", soon(0.1))
+    settings = replace(SETTINGS, retry=policy.Retry(patience=timedelta(seconds=5)))
+
+    async def main() -> tuple[Result, Result]:
+        async with RawServer({"/robots.txt": NO_RULES, "/2": response(200)}) as server:
+            server.says["/1"] = once_reset(response(200), 1 if cut == 3 else 2)
+            plan = plan_of([server.url("/2"), server.url("/1")])
+            first = await fetch_group(server, plan, settings=settings)
+            return first, await fetch_group(server, plan, settings=settings, done=first.entries[:cut])
+
+    first, second = asyncio.run(main())
+    assert [f.outcome for f in first.fetches()][:2] == ["OK", "RESET"]
+    last = [f for f in second.fetches() if f.url.endswith("/1")][-1]
+    assert (last.attempt, last.outcome) == (2 if cut == 3 else 1, "OK")
+    assert dict(second.visited.carried) == {}
+
+
 def test_a_host_that_never_answered_in_the_round_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crawl.secondtries.TABLE", soon())
     settings = replace(SETTINGS, retry=policy.Retry(patience=timedelta(seconds=5)))
