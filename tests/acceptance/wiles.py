@@ -178,7 +178,12 @@ WILES: dict[str, Wile] = {
         html(b"\xff\xfe\x00\xd8<p>\x80\x81" * 100, 'Content-Type: text/html; charset="' + "x" * 9_000)
     ),
     "utf7": wile(html(b"+ADw-a href=/x+AD4-", "Content-Type: text/html; charset=utf-7")),
-    "noise": wile(html(bytes(range(256)) * 4_000), "OK", "UNSUPPORTED_TYPE"),
+    "noise": wile(html(bytes(range(256)) * 4_000, "Content-Type: text/html"), "TYPE_MISMATCH"),
+    "program": wile(html(b"MZ\x90\0\3\0\0\0" * 500_000, "Content-Type: text/html"), "TYPE_MISMATCH"),
+    "disc": wile(html(bytes(5_000_000), "Content-Type: application/x-iso9660-image"), "UNSUPPORTED_TYPE"),
+    "film": wile(
+        endless(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n", b"x" * 9_000), "UNSUPPORTED_TYPE"
+    ),
     "typeless": wile(head(b"Content-Type: " + b"x/" * 10_000), "OK", "UNSUPPORTED_TYPE"),
     "manyhosts": wile(lambda port: html(links(*(f"http://h{n}.sink.test:{port}/" for n in range(100))))),
     # --- codings
@@ -197,7 +202,10 @@ WILES: dict[str, Wile] = {
     "brokengzip": wile(
         html(gzip.compress(b"x" * 9_999)[:-5] + b"12345", "Content-Encoding: gzip"), "MALFORMED"
     ),
-    "cutgzip": wile(html(gzip.compress(bytes(range(256)) * 40)[:-9], "Content-Encoding: gzip"), "MALFORMED"),
+    "cutgzip": wile(
+        html(gzip.compress(b"<p>" + bytes(range(256)).hex().encode() * 40)[:-9], "Content-Encoding: gzip"),
+        "MALFORMED",
+    ),
     "codings": wile(html(b"x", "Content-Encoding: " + "gzip, " * 99 + "br"), "MALFORMED"),
     "unknowncoding": wile(html(b"x", "Content-Encoding: pack200"), "MALFORMED"),
     # --- time
