@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -222,3 +225,30 @@ def test_a_picture_of_a_billion_pixels_costs_the_example_nothing(install: Instal
     reading = load(Content(types=("image/png",)))["image/png"](body, None, URL)
     assert isinstance(reading, Reading)
     assert reading.metadata["width"] == 60_000
+
+
+@pytest.mark.slow
+def test_the_example_can_be_installed_and_is_found(tmp_path: Path, repo_root: Path) -> None:
+    """By pip, from its folder, without asking any index."""
+    # 70.1 is the first that builds wheels by itself
+    pytest.importorskip("setuptools", "70.1", reason="setuptools is too old to build the example")
+    source = tmp_path / "source"
+    shutil.copytree(repo_root / "examples" / "images", source)
+    there = tmp_path / "there"
+    options = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet", "--target", str(there)]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(source)], check=True, timeout=100)
+    program = (
+        "from crawl.readers import load\nfrom crawl.policy import Content\n"
+        "types = ('image/png', 'image/jpeg', 'image/gif', 'image/tiff', 'image/webp')\n"
+        "print({function.__module__ for function in load(Content(types=types)).values()})\n"
+    )
+    path = os.pathsep.join([str(there), str(repo_root)])
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert told.stdout.strip() == "{'crawl_cycles_images'}"
