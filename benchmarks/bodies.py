@@ -1,4 +1,4 @@
-"""A web of large bodies that do not compress: pages of random words and files of random bytes, on loopback.
+"""A web of large bodies that do not compress: pages of random words and PDFs of random bytes, on loopback.
 
 Run as `python -m benchmarks.bodies`; prints its port, serves until its standard input ends. `/page/N` and
 `/file/N` are `SIZE` bytes each, different for every N and the same each time.
@@ -32,8 +32,10 @@ class _Server:
         self._pools = dict(zip(("page", "file"), _pools(), strict=True))
 
     def _body(self, kind: str, number: int) -> list[bytes | memoryview]:
-        head, tail = (b"", b"")
-        if kind == "page":
+        tail = b""
+        if kind == "file":
+            head = b"%PDF-1.7\n"
+        else:
             head = b"<!doctype html><title>%d</title><p>%d " % (number, number)
             tail = b"</p>"
         pool = memoryview(self._pools[kind])
@@ -53,9 +55,7 @@ class _Server:
                     writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                     await writer.drain()
                     continue
-                kind_header = (
-                    b"text/html; charset=us-ascii" if kind == "page" else b"application/octet-stream"
-                )
+                kind_header = b"text/html; charset=us-ascii" if kind == "page" else b"application/pdf"
                 writer.write(
                     b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (kind_header, SIZE)
                 )

@@ -1,7 +1,7 @@
 """Peak memory of every process while one host group brings two gigabytes of bodies.
 
 Fifty hosts of one domain, so that one task fetches them all, at fifty at a time: half pages that are
-parsed, half files that are only stored; nothing of it compresses.
+parsed, half PDFs that are stored and none; nothing of it compresses.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(*, total: int = 2_000_000_000) -> bool:
         (lake / "crawl.toml").write_text(
             '[agent]\nname = "benchmark"\ncontact = "mailto:crawl@example.org"\n'
             '[egress]\nallow = ["127.0.0.0/8"]\n[dns]\nhosts = { "*.test" = "127.0.0.1" }\n'
-            '[politeness]\nmin_delay = "0ms"\nfactor = 0.0\n',
+            '[politeness]\nmin_delay = "0ms"\nfactor = 0.0\n[content]\ntypes = ["text/html", "application/pdf"]\n',
             encoding="utf-8",
         )
         seeds = Path(folder) / "seeds.txt"
