@@ -110,7 +110,7 @@ class Turns:
 
     def wall(self, at: float) -> datetime:
         """Real time of a moment of the monotonic clock."""
-        return self._wall0 + timedelta(seconds=at - self._mono0)
+        return self._wall0 + timedelta(0, at - self._mono0)
 
     def due(self, queue: HostQueue) -> float:
         """When the host may be asked, on the monotonic clock."""
