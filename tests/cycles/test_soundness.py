@@ -102,6 +102,12 @@ def test_a_public_suffix_is_no_domain_but_may_be_a_host(name: str) -> None:
         ("[dns]\nin_flight = 0", ["dns.in_flight", "at least 1"]),
         ("[dns]\nin_flight = 9", ["dns.prefetch", "more than dns.in_flight = 9"]),
         ("[storage]\ntier_ratio = 1", ["storage.tier_ratio", "at least 2"]),
+        ("[content]\ntypes = []", ["content.types", "at least text/html"]),
+        ("[content]\ntypes = ['image/*']", ["content.types", "'image/*' is no media type", "wildcards"]),
+        ("[content]\ntypes = ['Text/HTML']", ["content.types", "lower case"]),
+        ("[content]\ntypes = ['text/html; charset=utf-8']", ["content.types", "without parameters"]),
+        ("[content]\nreaders = { 'x' = 'a:b' }", ["content.readers", "'x' is no media type"]),
+        ("[content]\nreaders = { 'x/y' = 'a.b' }", ["content.readers", "x/y", "write module:function"]),
     ],
 )
 def test_what_would_break_a_crawl_is_refused(text: str, words: list[str]) -> None:
@@ -131,3 +137,12 @@ def test_a_file_of_authorities_is_named_by_its_whole_path() -> None:
         SettingsError, match=r"^here: tls\.ca_file = '/nowhere/ca\.pem' cannot be read: No such"
     ):
         soundness.check_files(Settings(tls=Tls(ca_file="/nowhere/ca.pem")), "here")
+
+
+def test_readers_are_looked_for_only_where_rounds_are_run() -> None:
+    """Who reads a lake needs none of them."""
+    settings = config.load("[content]\ntypes = ['text/html', 'x/y']\n", {})
+    with pytest.raises(SettingsError, match=r"^here: content\.types: nothing here reads x/y: install"):
+        soundness.check_files(settings, "here")
+    known = config.load("[content]\ntypes = ['text/html', 'application/pdf']\n", {})
+    soundness.check_files(known, "here")
