@@ -126,3 +126,41 @@ def test_a_chain_ends_for_a_url_that_was_asked_and_a_loop_keeps_its_target() -> 
     came = after(before, visit(1, "REDIRECT_LOOP", http_status=302, redirect_to_key=5))
     assert (None, None, 5) == (came["chain_id"], came["chain_hop"], came["redirect_to_key"])
     assert "FAILED_RETRYABLE" == came["state"]
+
+
+def test_what_lies_about_its_type_is_quarantined_and_its_validators_are_forgotten() -> None:
+    lie = visit(
+        1,
+        "TYPE_MISMATCH",
+        reason="type_mismatch",
+        http_status=200,
+        etag='"x"',
+        sniffed_type="application/zip",
+    )
+    made = after(fetched(1), lie)
+    assert ("QUARANTINED", "type_mismatch", "application/zip") == (
+        made["state"],
+        made["reason"],
+        made["sniffed_type"],
+    )
+    assert (None, None, None) == (made["etag"], made["last_modified"], made["content_hash"])
+    assert made["next_fetch_at"] > NOW
+    good = after(made, ok(1, content_hash="h", document_key=79, sniffed_type="text/html"))
+    assert ("FETCHED", None, "text/html") == (good["state"], good["reason"], good["sniffed_type"])
+
+
+def test_a_page_that_becomes_what_nobody_reads_has_changed_and_leaves_no_hash() -> None:
+    """Else the page that comes back would look as if it had never been away, and stay without a text."""
+    gone = visit(1, "UNSUPPORTED_TYPE", http_status=200, etag='"p"', sniffed_type="application/pdf")
+    made = after(fetched(1), gone)
+    assert ("FETCHED", "unsupported_type", None, None) == (
+        made["state"],
+        made["reason"],
+        made["document_key"],
+        made["content_hash"],
+    )
+    assert (1, NOW, '"p"') == (made["change_count"], made["last_changed_at"], made["etag"])
+    again = after(made, gone)
+    assert 1 == again["change_count"]
+    same = after(again, visit(1, "NOT_MODIFIED", http_status=304))
+    assert ("unsupported_type", "application/pdf") == (same["reason"], same["sniffed_type"])
