@@ -22,7 +22,7 @@ __all__ = ["Chains"]
 
 
 class Chains:
-    """Where each chain of a task has been: URLs that redirected, by chain."""
+    """Where each chain of a task has been: URLs asked, by chain."""
 
     def __init__(self, keyer: Keyer, settings: Settings) -> None:
         self._keyer = keyer
@@ -54,9 +54,9 @@ class Chains:
         return ask.url_key if target is None else self._keyer.url_key(target)
 
     def went(self, record: Fetch) -> None:
-        """A URL of a chain redirected."""
+        """A URL of a chain was asked."""
         self._been.setdefault(record.chain_id, {})[record.url] = record.url_key
 
     def been(self, chain_id: int, where: str) -> bool:
-        """Whether a URL redirected in this chain before."""
+        """Whether a URL was asked in this chain before."""
         return where in self._been.get(chain_id, {})

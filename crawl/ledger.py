@@ -84,7 +84,7 @@ class Ledger:
             if (joined := self._join(state.host)) is not None:
                 joined.adopt(state, settings.politeness, public=self._public(state))
         self._asked: set[int] = set()
-        self._tried: dict[tuple[str, int], int] = {}  # kind and key: the last attempt that was made
+        self._tried: dict[tuple[str, int], int] = {}  # kind and key: the last try beyond the first
         self._waiting: dict[int, str] = {}  # planned, and their robots.txt waits for another owner: the host
         self.chains = Chains(keyer, settings)
         self._plan = {item.url_key: item for item in planned}
@@ -227,7 +227,8 @@ class Ledger:
             queue.hops.appendleft(self._second_try(record)) if record.kind != "robots" else (
                 queue.robots.appendleft(self._second_try(record))
             )
-        self._tried[record.kind, record.url_key] = record.attempt
+        if record.attempt > 1:
+            self._tried[record.kind, record.url_key] = record.attempt
         if record.kind != "robots":
             self._asked.add(record.url_key)
         elif not stale:
@@ -239,8 +240,9 @@ class Ledger:
         queue.settle(record, self._settings.politeness, public=public, unit=chance, fault=not stale)
         if record.kind != "robots" and not stale:
             self.tries.consider(record, self._second_try, queue, chance)
-        if record.outcome == Outcome.REDIRECT:
+        if record.hop or record.outcome == Outcome.REDIRECT:
             self.chains.went(record)
+        if record.outcome == Outcome.REDIRECT:
             hop = self._hop(record) if record.kind != "robots" else None
             if hop is not None:
                 target = self.queue(hop.host, hop.domain)

@@ -231,6 +231,20 @@ def test_a_redirect_to_another_spelling_of_the_same_key_is_followed() -> None:
     assert [f.outcome for f in result.fetches()] == ["REDIRECT", "REDIRECT_LOOP"]
 
 
+def test_another_spelling_that_answered_is_not_asked_again_after_a_resume() -> None:
+    async def main() -> tuple[list[str], Result]:
+        async with RawServer({"/robots.txt": NO_RULES, "/1": response(200), "/2": response(200)}) as server:
+            server.says["/1?utm_source=x"] = moved("/1")
+            plan = plan_of([server.url("/1?utm_source=x"), server.url("/2")])
+            first = await fetch_group(server, plan)
+            asked = server.paths()
+            return asked, await fetch_group(server, plan, done=first.entries[:3])
+
+    asked, second = asyncio.run(main())
+    assert asked == ["/robots.txt", "/1?utm_source=x", "/1", "/2"]
+    assert second.server.paths() == [*asked, "/2"]
+
+
 def test_a_redirect_to_another_domain_is_told_not_followed() -> None:
     result = crawl({"/1": moved("http://other.test/x")}, ["/1"])
     (record,) = result.fetches()
