@@ -47,7 +47,7 @@ class Agenda(Generic[Key]):
 
     def put(self, key: Key, at: float) -> None:
         """`key` wants a turn, not before `at`. Raises ValueError if it waits or has one already."""
-        if key in self:
+        if key in self._waiting or key in self._granted:
             raise ValueError(f"{key!r} is on the agenda already")
         self._push(key, at)
 
@@ -59,13 +59,16 @@ class Agenda(Generic[Key]):
 
     def claim(self, now: float) -> Key | None:
         """Grants a turn to the one that has waited longest past its time; None if nobody may start now."""
-        at = self.next_at()
-        if at is None or at > now:
+        if len(self._granted) >= self._slots:
             return None
-        key = heapq.heappop(self._heap)[2]
-        del self._waiting[key]
-        self._granted.add(key)
-        return key
+        heap, waiting = self._heap, self._waiting
+        while heap and heap[0][0] <= now:
+            _, number, key = heapq.heappop(heap)
+            if waiting.get(key) == number:  # else it was moved
+                del waiting[key]
+                self._granted.add(key)
+                return key
+        return None
 
     def release(self, key: Key) -> None:
         """The turn of `key` is over; it waits for none until it is put again."""

@@ -7,6 +7,7 @@ and decoded bytes stop at their caps. It opens no connection and knows no HTTP l
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,6 +35,7 @@ _UNREAD_BODY: Final = 65_536
 _UNREAD: Final = -1
 #: longest Content-Length that libcurl heeds; a longer one it takes for none at all
 _LENGTH_DIGITS: Final = 18
+_LOST_LENGTH: Final = re.compile(rf"content-length\s*:\s*\d{{{_LENGTH_DIGITS + 1}}}")
 
 
 @quickrecord
@@ -269,7 +271,7 @@ class Incoming:
             self._decoder = Decoder(coding, self._decoded_limit) if coding else None
         if "location" in lower and self.redirects:
             self._wire_limit = min(self._wire_limit, _UNREAD_BODY)
-        if "content-length" in lower and "transfer-encoding" not in lower:
+        if _LOST_LENGTH.search(lower) and "transfer-encoding" not in lower:
             announced = header(self._text, "content-length") or ""
             self._lost_length = len(announced) > _LENGTH_DIGITS and announced.isdigit()
 

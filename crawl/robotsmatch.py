@@ -21,6 +21,8 @@ from crawl.robotsfile import Line
 
 __all__ = ["Group", "path_of", "spelt"]
 
+#: a URL whose path is spelt as it is compared
+_COMMON: Final = re.compile(r"https?://[A-Za-z0-9.:-]*(/[A-Za-z0-9_.~/=-]*)")
 _AUTHORITY: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
 #: characters that stand for themselves in a spelling; `*` and `$` are what a rule makes of them
 _ITSELF: Final = re.compile(r"[A-Za-z0-9_.~/=-]*")
@@ -45,6 +47,9 @@ def spelt(path: str) -> str:
 
 def path_of(url: str) -> str:
     """Path and query of a URL, as rules see them; of anything else: the text as a path."""
+    common = _COMMON.fullmatch(url)
+    if common is not None:
+        return common[1]
     text = url.partition("#")[0]
     authority = _AUTHORITY.match(text)
     path = text[authority.end() :] if authority else text

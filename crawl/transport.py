@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
@@ -78,6 +79,7 @@ class Transport:
         #: called when answers that came together have been delivered
         self.settled: Callable[[], None] = lambda: None
         self._sweeper: asyncio.TimerHandle | None = None
+        self._patience = limits.request_deadline.total_seconds()
         seconds = (limits.request_deadline.total_seconds(), limits.idle.total_seconds())
         self._sweep_every = min(_SWEEP, *(s / 4 for s in seconds))
         self.budget: Budget[_Transfer] = Budget(budget)
@@ -137,9 +139,8 @@ class Transport:
 
     def _start(self, request: Request, deliver: Callable[[Answer], None]) -> _Transfer:
         transfer = self._pool.pop() if self._pool else _Transfer(self, self._new_handle())
-        now = asyncio.get_running_loop().time()
-        left = self.limits.request_deadline.total_seconds() - request.spent_ms / 1e3
-        transfer.prepare(request, deliver, now, now + left)
+        now = time.monotonic()  # what asyncio's loop has for a clock
+        transfer.prepare(request, deliver, now, now + self._patience - request.spent_ms / 1e3)
         self._active[transfer.curl] = transfer
         self.loop.start(transfer.curl)
         if self._sweeper is None:
@@ -153,7 +154,7 @@ class Transport:
     def _end(self, curl: Any, code: int, message: str) -> None:
         """A transfer is over: hand on its answer, then give back what it held."""
         transfer = self._active.pop(curl)
-        answer = transfer.answer(code, message, asyncio.get_running_loop().time())
+        answer = transfer.answer(code, message, time.monotonic())
         deliver = transfer.deliver
         self._pool.append(transfer)
         try:
