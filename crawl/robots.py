@@ -259,8 +259,12 @@ def obtained(
     the previous copy, valid anew. `now` is planning time; `fresh_s` (see crawl.freshness) and `retry_after_s`
     are what that answer says. `elsewhere` are other domains that the chain led to; where it ended with a
     redirect (REDIRECT) to one that this round does not own, the last good copy holds, else everything waits
-    for the next round, in which the domains share an owner.
+    for the next round, in which the domains share an owner; a chain that then gets no further cannot be had.
     """
+    if outcome is Outcome.REDIRECT and previous is not None and previous.how == "elsewhere":
+        waited = previous.elsewhere
+        if elsewhere[: len(waited)] != waited or len(elsewhere) == len(waited):
+            outcome = Outcome.UNAVAILABLE  # it leads somewhere else each time: nobody would ever own it all
     result = _obtained(origin, outcome, status, body, fresh_s, retry_after_s, previous, now, policy)
     return replace(result, elsewhere=elsewhere)
 

@@ -111,6 +111,26 @@ def test_a_redirect_to_a_domain_of_another_owner_waits_for_the_round_that_owns_b
     assert list(seen.fresh) == [ORIGIN]  # the result belongs to who asked
 
 
+def test_a_robots_txt_that_leads_elsewhere_each_time_cannot_be_had() -> None:
+    def next_round(before: RobotsCopy | None, *domains: str) -> RobotsCopy:
+        seen = watch({} if before is None else {ORIGIN: before}, owned=before.elsewhere if before else ())
+        ask = seen.begin(ORIGIN)
+        for domain in domains[:-1]:
+            hop = seen.answered(record(ask, Outcome.REDIRECT, 302, f"http://{domain}/"), None)
+            assert isinstance(hop, Ask)
+            ask = hop
+        copy = seen.answered(record(ask, Outcome.REDIRECT, 302, f"http://{domains[-1]}/"), None)
+        assert isinstance(copy, RobotsCopy)
+        return copy
+
+    first = next_round(None, "b.test")
+    further = next_round(first, "b.test", "c.test")
+    assert (further.how, further.elsewhere) == ("elsewhere", ("b.test", "c.test"))
+    astray = next_round(first, "d.test")
+    assert (astray.how, astray.valid_until - NOW) == ("unreachable", timedelta(minutes=10))
+    assert next_round(replace(astray, valid_until=NOW), "e.test").how == "elsewhere"
+
+
 def test_the_last_good_copy_serves_while_the_owner_is_waited_for() -> None:
     seen = watch()
     good = seen.answered(record(seen.begin(ORIGIN)), b"User-agent: *\nDisallow: /no")
