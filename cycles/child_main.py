@@ -19,6 +19,7 @@ import resource
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from typing import Any, Final
@@ -42,6 +43,7 @@ def main() -> None:
     """Serve until stdin ends."""
     source, out = os.dup(0), os.dup(1)
     os.dup2(2, 1)  # whatever a library prints must not end up between the messages
+    warnings.simplefilter("ignore")  # remarks on a stranger's file are nobody's concern
     root, pickled = frames.receive(source)
     settings: Settings = pickle.loads(pickled)
     try:
