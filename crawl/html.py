@@ -189,15 +189,16 @@ def _sort(tree: LexborHTMLParser) -> _Parts:
     if root is None:
         return parts
     rare = parts.by_tag()
+    inline, anchor = parts.inline.append, parts.anchors.append
     in_head = True
     for node in root.traverse():
         tag = node.tag_id
         if tag not in _WANTED:
             continue
         if tag in _INLINE:
-            parts.inline.append(node)
+            inline(node)
         elif tag == _A:
-            parts.anchors.append(node)
+            anchor(node)
         elif tag in _BODY:
             in_head = False
         else:
