@@ -33,10 +33,10 @@ class Chains:
         """(outcome, reason, next URL) of an answer once its redirect, if any, is judged."""
         if answer.outcome is not Outcome.REDIRECT:
             return answer.outcome, answer.reason, None
-        where = location(answer)
-        if where is None:
-            return Outcome.BAD_REDIRECT, "no_location", None
         try:
+            where = location(answer)
+            if where is None:
+                return Outcome.BAD_REDIRECT, "no_location", None
             target = url.canonical(where, base=ask.url)
         except UrlError as error:
             return Outcome.BAD_REDIRECT, error.reason, None

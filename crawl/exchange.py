@@ -15,6 +15,7 @@ from typing import Final
 
 from crawl import policy
 from crawl.content import Decoder
+from crawl.errors import UrlError
 from crawl.outcomes import Outcome, brings_page, from_status
 from crawl.quickrecord import quickrecord
 from crawl.screen import Screen, Verdict, content_type
@@ -360,15 +361,17 @@ _NOT_TRUNCATED: Final = frozenset({"encoding_absent", "encoding_unknown"})
 
 
 def location(answer: Answer) -> str | None:
-    """The Location of a redirect as text: raw octets are UTF-8 where they can be (as browsers take them)."""
-    value = header(answer.headers, "location")
+    """The Location of a redirect, octets beyond ASCII as escapes: what browsers ask for, whatever they spell.
+
+    Raises UrlError where there are several that differ, which browsers refuse, too.
+    """
+    values = set(_values(answer.headers, answer.headers.lower(), "location"))
+    if len(values) > 1:
+        raise UrlError("several_locations", answer.headers)
+    value = next(iter(values), None)
     if value is None or value.isascii():
         return value
-    octets = value.encode("latin-1")
-    try:
-        return octets.decode("utf-8")
-    except UnicodeDecodeError:
-        return value
+    return "".join(char if char.isascii() else f"%{ord(char):02X}" for char in value)
 
 
 def header(lines: str, name: str) -> str | None:

@@ -64,6 +64,7 @@ REASONS: Final[Mapping[str, str]] = {
     "header_nul": "a NUL in the head",
     "content_length": "a Content-Length that is none, or several that differ",
     "transfer_coding": "a Transfer-Encoding nobody asked for",
+    "locations": "several Location lines that differ",
     "chunking": "broken chunks",
     "protocol": "a breach of the protocol",
     "internal": "the HTTP library failed",
@@ -91,6 +92,7 @@ REASONS: Final[Mapping[str, str]] = {
     "unasked_206": "a part, though all was asked for",
     "unasked_304": "unchanged, though nothing was known",
     "no_location": "a redirect without a target",
+    "several_locations": "a redirect with several targets",
 }
 
 #: libcurl's error numbers (curl/curl.h)
@@ -120,6 +122,7 @@ _BREACHES: Final = (
     ("content-length", "content_length"),
     ("transfer-encoding", "transfer_coding"),
     ("chunk", "chunking"),
+    ("multiple location", "locations"),
     ("too many response headers", "header_lines"),
     ("grew larger", "header_bytes"),
     ("too large response headers", "header_bytes"),

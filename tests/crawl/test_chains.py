@@ -46,7 +46,8 @@ def to(where: str, *locations: str) -> tuple[Outcome, str | None]:
         (" /new ", "http://a.test/new"),
         ("/a b", "http://a.test/a%20b"),
         ("/caf\xc3\xa9", "http://a.test/caf%C3%A9"),  # octets of UTF-8, as header lines hold them
-        ("/caf\xe9", "http://a.test/caf%C3%A9"),  # octets of Latin-1
+        ("/caf\xe9", "http://a.test/caf%E9"),  # octets of Latin-1
+        ("http://b\xc3\xbccher.test/", "http://xn--bcher-kva.test/"),
         ("\\\\b.test\\x", "http://b.test/x"),
         ("https://a.test/dir/page", "https://a.test/dir/page"),
     ],
@@ -58,6 +59,11 @@ def test_a_location_leads_where_it_leads_a_browser(location: str, target: str) -
 @pytest.mark.parametrize("location", ["mailto:x@a.test", "http://a.test:99999/", "file:///etc/passwd"])
 def test_a_location_that_is_nothing_to_ask_is_a_bad_redirect(location: str) -> None:
     assert to("http://a.test/dir/page", location) == (Outcome.BAD_REDIRECT, None)
+
+
+def test_several_locations_are_a_bad_redirect_unless_they_are_one() -> None:
+    assert to("http://a.test/x", "/a", "/a") == (Outcome.REDIRECT, "http://a.test/a")
+    assert to("http://a.test/x", "/a", "/b") == (Outcome.BAD_REDIRECT, None)
 
 
 def test_without_a_location_there_is_no_target() -> None:
