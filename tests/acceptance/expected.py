@@ -1,23 +1,29 @@
 """What a lake must hold after each visit of a grown web, reckoned from the web's truth alone.
 
 A visit is a crawl until nothing is left, at one time of the web. What always holds: this imports nothing of
-the crawler, knows no rounds and reads no lake. Its rules are those of the documents: a redirect's target has
-the depth of its source; a page is gone after three sightings of 404 or two of 410 over at least a day; what
-never answered and fails is retried; robots.txt blocks, or makes wait when it cannot be read.
+the crawler and reads no lake. It goes round by round, because a URL keeps the depth by which it was met
+first, and a sitemap may name a page before links lead there. Its rules are those of the documents: what is
+linked is asked in the next round, so is a redirect's target in another domain, and one in the same domain at
+once; a sitemap is met when robots.txt is read; a redirect's target has the depth of its source; a page is
+gone after three sightings of 404 or two of 410 over at least a day; what never answered and fails is retried;
+robots.txt blocks, or makes wait when it cannot be read.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
 from tests.web import render
 from tests.web.grow import Web
 from tests.web.model import DAY, Kind, Validators
 from tests.web.truth import Fact, Fate, Rules, Truth
 
-__all__ = ["ASKED", "FAILING", "Expected", "Row", "Visit", "looping"]
+__all__ = ["ASKED", "FAILING", "LISTED", "Expected", "Row", "Visit", "looping"]
+
+#: ways in which sitemaps and feeds name pages
+LISTED = frozenset({"sitemap", "feed"})
 
 #: fates that the server sees
 ASKED = frozenset({Fate.OK, Fate.REDIRECT, Fate.NOT_FOUND, Fate.GONE, Fate.SERVER_ERROR})
@@ -63,7 +69,7 @@ class Expected:
     """The lake as it must be, visit after visit."""
 
     web: Web
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = field(default_factory=lambda: Rules(via=Rules().via | {"sitemap"}))
     rows: dict[str, Row] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)  #: linked to, but out of the rules
     texts: set[str] = field(default_factory=set)  #: of all documents so far
@@ -74,35 +80,50 @@ class Expected:
         `now` is the web's time, `at` the crawl's where it is another.
         """
         truth = Truth(self.web, now, self.rules)
-        asked: set[str] = set()
-        events: set[tuple[str, str]] = set()
-        read: dict[str, frozenset[tuple[str, str]]] = {}
-        redirects: dict[str, str] = {}
-        fresh = set(due) - self.rows.keys()
-        for url in fresh:
+        told = _Told(now if at is None else at)
+        wave = set(due)
+        for url in wave - self.rows.keys():
             self.rows[url] = Row(url=url, depth=0, found_by=frozenset({"seed"}))
-        heap = [(self.rows[url].depth, url) for url in due]
-        heapq.heapify(heap)
-        while heap:
-            depth, url = heapq.heappop(heap)
-            row = self.rows[url]
-            if url in asked or depth > row.depth:
-                continue
-            asked.add(url)
-            fact = truth.fact(url)
-            after = self.rows[url] = _moved(row, fact, truth, now if at is None else at)
-            events |= _events(row, after)
-            if after.text is not None and not after.withheld:
-                self.texts.add(after.text)
-            if fact.is_document and after.shown != row.shown:
-                deeper = row.depth < self.rules.max_depth
-                read[url] = frozenset(self._within(link for link in truth.links(fact) if deeper))
-            if fact.fate is Fate.REDIRECT:
-                redirects[url] = fact.location
-            for target, depth_there, kind in _onward(after, read.get(url, frozenset()), self.rules):
-                if self._meet(target, depth_there, kind, fresh):
-                    heapq.heappush(heap, (depth_there, target))
-        return Visit(asked=frozenset(asked), events=frozenset(events), read=read, redirects=redirects)
+        while wave:
+            fresh: set[str] = set()  # met in this round, so that their depth and origin are not settled yet
+            for url in sorted(wave, key=lambda url: (self.rows[url].depth, url)):
+                at_url: str | None = url
+                while at_url is not None:
+                    at_url = self._ask(at_url, truth, told, fresh)
+            wave = fresh - told.asked
+        return Visit(
+            asked=frozenset(told.asked),
+            events=frozenset(told.events),
+            read=told.read,
+            redirects=told.redirects,
+        )
+
+    def _ask(self, url: str, truth: Truth, told: _Told, fresh: set[str]) -> str | None:
+        """One URL's turn; the target of its redirect if that is followed at once."""
+        if url in told.asked:
+            return None
+        told.asked.add(url)
+        row, fact = self.rows[url], truth.fact(url)
+        after = self.rows[url] = _moved(row, fact, truth, told.at)
+        told.events |= _events(row, after)
+        if after.text is not None and not after.withheld:
+            self.texts.add(after.text)
+        if (sitemap := truth.sitemap(fact)) is not None:
+            self._meet(sitemap, 0, "robots", fresh)
+        if (fact.is_document or fact.is_list) and after.shown != row.shown:
+            deeper = fact.is_list or row.depth < self.rules.max_depth
+            told.read[url] = frozenset(self._within(link for link in truth.links(fact) if deeper))
+            for target, via in told.read[url]:
+                kind = via if via in LISTED else "link"
+                self._meet(target, 1 if fact.is_list else row.depth + 1, kind, fresh)
+        if fact.fate is not Fate.REDIRECT:
+            return None
+        told.redirects[url] = fact.location
+        if not self.rules.admit(fact.location):
+            return None
+        self._meet(fact.location, row.depth, "redirect", fresh)
+        near = _domain(self.web, url) == _domain(self.web, fact.location)
+        return fact.location if near and fact.location in fresh else None
 
     def _within(self, links: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         for target, via in links:
@@ -111,16 +132,34 @@ class Expected:
             else:
                 self.refused.add(target)
 
-    def _meet(self, url: str, depth: int, kind: str, fresh: set[str]) -> bool:
-        """A path to a URL; whether it is to be asked because of it."""
+    def _meet(self, url: str, depth: int, kind: str, fresh: set[str]) -> None:
+        """A path to a URL. What was known before the round keeps its depth and origin."""
         row = self.rows.get(url)
-        if row is None or (url in fresh and depth < row.depth):
+        if row is None:
             self.rows[url] = Row(url=url, depth=depth, found_by=frozenset({kind}))
             fresh.add(url)
-            return True
-        if url in fresh and depth == row.depth and row.found_by != {"seed"}:
+        elif url in fresh and depth < row.depth:
+            self.rows[url] = replace(row, depth=depth, found_by=frozenset({kind}))
+        elif url in fresh and depth == row.depth:
             self.rows[url] = replace(row, found_by=row.found_by | {kind})
-        return False
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a visit has given so far. `at`: the crawl's time."""
+
+    at: int
+    asked: set[str] = field(default_factory=set)
+    events: set[tuple[str, str]] = field(default_factory=set)
+    read: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    redirects: dict[str, str] = field(default_factory=dict)
+
+
+def _domain(web: Web, url: str) -> str:
+    """Whose a URL is; of a host that is not there, its name."""
+    name = urlsplit(url).hostname or ""
+    host = web.by_name.get(name)
+    return name if host is None else host.domain
 
 
 def looping(rows: Mapping[str, Row], url: str) -> bool:
@@ -131,13 +170,6 @@ def looping(rows: Mapping[str, Row], url: str) -> bool:
             return True
         at = rows[at].location if at in rows else ""
     return False
-
-
-def _onward(row: Row, links: Iterable[tuple[str, str]], rules: Rules) -> Iterator[tuple[str, int, str]]:
-    if row.fate is Fate.REDIRECT and rules.admit(row.location):
-        yield row.location, row.depth, "redirect"
-    for target, _ in links:
-        yield target, row.depth + 1, "link"
 
 
 def _moved(row: Row, fact: Fact, truth: Truth, at: int) -> Row:
@@ -167,8 +199,9 @@ def _answered(row: Row, fact: Fact, truth: Truth) -> Row:
     made = fact.resource
     assert made is not None, "only what is there answers 200"
     shown = ("state", render.state(truth.web, made, truth.now))
-    again = shown == row.shown and made.validators is not Validators.NONE and made.kind is not Kind.CALENDAR
-    outcome = "OK" if fact.is_document else "UNSUPPORTED_TYPE"
+    unmarked = (Kind.CALENDAR, Kind.SITEMAP, Kind.FEED)  # their answers carry no validators
+    again = shown == row.shown and made.validators is not Validators.NONE and made.kind not in unmarked
+    outcome = "OK" if fact.is_document or fact.is_list else "UNSUPPORTED_TYPE"
     text = truth.text(fact) if fact.is_document else None
     return replace(
         row,

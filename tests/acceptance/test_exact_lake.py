@@ -20,7 +20,7 @@ import pytest
 from crawl.url import key_form
 from lake.browse import Browsed, browse
 from tests.acceptance import commands
-from tests.acceptance.expected import ASKED, FAILING, Expected, Row, Visit, looping
+from tests.acceptance.expected import ASKED, FAILING, LISTED, Expected, Row, Visit, looping
 from tests.web.grow import Web
 from tests.web.model import DAY, EPOCH, Features, Robots, when
 from tests.web.serve import Running, running, toml
@@ -33,6 +33,7 @@ FIRST = EPOCH
 LATER = EPOCH + 40 * DAY  # all is due (a week and its jitter have passed), a robots.txt has opened
 AGAIN = LATER + 16 * HOUR  # 404s are due (half a day and its jitter), 410s are not
 LAST = LATER + 32 * HOUR  # 410s are due too, and there was more than a day for evidence
+ALL = Rules(via=Rules().via | {"sitemap"})
 NAMES = ("first", "later", "again", "last")
 #: a web in which something of everything happens between these times
 SEED = 10
@@ -104,7 +105,7 @@ class Crawl:
 def crawling(web: Web, root: Path, rules: Rules | None = None) -> Iterator[Crawl]:
     """Serve a web and make a lake for it."""
     with running(web) as served:
-        yield Crawl(served, root, rules or Rules())
+        yield Crawl(served, root, rules or ALL)
 
 
 def told(web: Web, root: Path) -> Story:
@@ -138,7 +139,9 @@ def _failing(rows: Mapping[str, Row], outcomes: Iterable[str]) -> list[str]:
 
 def grown(seed: int, hosts: int, pages: int) -> Web:
     """A web with every feature but the trap, and enough frames for one of each kind."""
-    features = replace(Features().without("trap"), frames=0.025, vanishing=0.04, errors=0.01, latency_ms=20)
+    features = replace(
+        Features().without("trap"), frames=0.025, vanishing=0.04, errors=0.01, noindex=0.02, latency_ms=20
+    )
     return Web(seed, hosts=hosts, pages=pages, features=features, mean_bytes=2_000)
 
 
@@ -182,21 +185,24 @@ def test_the_server_was_asked_for_each_url_once_and_for_nothing_else(story: Stor
 
 def test_the_expectation_is_what_the_truth_reaches(story: Story) -> None:
     rows = story.stages["first"].rows
-    facts = Truth(story.web, FIRST).reach()
+    facts = Truth(story.web, FIRST, ALL).reach()
     within = {url: fact for url, fact in facts.items() if fact.fate is not Fate.OUT_OF_SCOPE}
-    assert {url: (row.depth, row.fate) for url, row in rows.items()} == {
-        url: (fact.depth, fact.fate) for url, fact in within.items()
+    assert {url: row.fate for url, row in rows.items()} == {url: fact.fate for url, fact in within.items()}
+    # a URL keeps the depth by which it was met first: a sitemap that is read later brings it no nearer
+    assert all(row.depth >= within[url].depth for url, row in rows.items())
+    assert {"robots", "sitemap", "feed", "link", "redirect", "seed"} == {
+        kind for row in rows.values() for kind in row.found_by
     }
     assert {row.fate for row in rows.values()} == set(Fate) - {Fate.OUT_OF_SCOPE}
     assert {"SERVER_ERROR", "UNAVAILABLE", "UNSUPPORTED_TYPE"} <= {row.outcome for row in rows.values()}
-    assert story.stages["first"].texts == set(Truth(story.web, FIRST).documents(facts))
+    assert story.stages["first"].texts == set(Truth(story.web, FIRST, ALL).documents(facts))
     assert "" in story.stages["first"].texts
 
 
 def test_robots_txt_was_read_once_of_every_host_that_was_met(story: Story) -> None:
     first = story.stages["first"]
     asked = Counter(line["host"] for line in first.log if line["path"] == "/robots.txt")
-    truth = Truth(story.web, FIRST)
+    truth = Truth(story.web, FIRST, ALL)
     assert asked == dict.fromkeys(truth.robots_asked(truth.reach()), 1)
 
 
@@ -226,14 +232,14 @@ def test_pages_that_ask_not_to_be_indexed_are_followed_and_no_document_has_their
 
 
 def test_asked_again_every_page_answers_as_the_truth_says(story: Story) -> None:
-    facts = Truth(story.web, FIRST).reach()
+    facts = Truth(story.web, FIRST, ALL).reach()
     due = rechecks(Truth(story.web, FIRST), Truth(story.web, LATER), facts)
     assert set(due.values()) == set(Recheck)
     first, later = story.stages["first"], story.stages["later"]
     hashes = keyed(first.lake.frame("urls"))
     lo, hi = later.rounds
     asked = keyed(
-        later.lake.sql(f"SELECT * FROM fetches WHERE kind = 'page' AND round BETWEEN {lo} AND {hi}")
+        later.lake.sql(f"SELECT * FROM fetches WHERE kind <> 'robots' AND round BETWEEN {lo} AND {hi}")
     )
     for url, recheck in due.items():
         then, now = hashes[key_form(url)], asked[key_form(url)]
@@ -389,7 +395,7 @@ def differing_links(stage: Stage) -> list[str]:
     wanted = []
     for source, links in stage.visit.read.items():
         depth = stage.rows[source].depth + 1
-        wanted += [(key_form(source), key_form(to), via, depth) for to, via in links]
+        wanted += [(key_form(source), key_form(to), via, 1 if via in LISTED else depth) for to, via in links]
     for source, to in stage.visit.redirects.items():
         wanted.append((key_form(source), key_form(to), "redirect", stage.rows[source].depth))
     closing = {key_form(url) for url in stage.rows if looping(stage.rows, url)}

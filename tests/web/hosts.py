@@ -103,6 +103,7 @@ def _host(seed: int, name: str, domain: str, number: int, features: Features, ag
         gzip=number != 0 and dice.chance(features.gzip),
         chunked=number != 0 and dice.chance(features.chunked),
         sitemap=lists,
+        feed=lists and number % 2 == 1,
     )
 
 

@@ -60,6 +60,7 @@ class Kind(enum.Enum):
     CALENDAR = "calendar"  #: one month of the endless calendar
     ROBOTS = "robots"
     SITEMAP = "sitemap"
+    FEED = "feed"
 
 
 class Validators(enum.Enum):
@@ -133,6 +134,7 @@ class Host:
     gzip: bool = False
     chunked: bool = False
     sitemap: bool = False
+    feed: bool = False  #: its home page names one
     #: ordinary pages, home first, that any page may link to
     pages: list[Resource] = field(default_factory=list)
 

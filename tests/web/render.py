@@ -68,8 +68,8 @@ def state(web: Web, resource: Resource, now: int) -> Hashable:
             return len(web.changes(resource, now)) if web.alive(resource, now) else -1
         case Kind.ROBOTS:
             return _open_by_now(resource, now)
-        case Kind.SITEMAP:
-            return now
+        case Kind.SITEMAP | Kind.FEED:
+            return answer(web, resource, now).body
         case _:
             return 0
 
@@ -108,6 +108,8 @@ def answer(web: Web, resource: Resource | None, now: int) -> Answer:
             return _robots(web, resource, now)
         case Kind.SITEMAP:
             return _sitemap(web, resource, now)
+        case Kind.FEED:
+            return _feed(web, resource, now)
 
 
 # --- pages --------------------------------------------------------------------------------------------------
@@ -227,7 +229,8 @@ def _anchor(link: Link) -> str:
 
 
 def _link_element(link: Link) -> str:
-    return f'<link rel="{link.rel}" href="{escape(link.href)}">'
+    kind = ' type="application/rss+xml"' if link.rel == "alternate" else ""
+    return f'<link rel="{link.rel}"{kind} href="{escape(link.href)}">'
 
 
 def _declares(resource: Resource) -> bool:
@@ -300,6 +303,16 @@ def _sitemap(web: Web, resource: Resource, now: int) -> Answer:
         lines.append(f"<url><loc>{escape(listed.url)}</loc><lastmod>{changed}</lastmod></url>")
     body = "\n".join([*lines, "</urlset>\n"]).encode()
     return Answer(status=200, headers=_type("application/xml"), body=body)
+
+
+def _feed(web: Web, resource: Resource, now: int) -> Answer:
+    items = "".join(
+        f"<item><title>News</title><link>{escape(made.url)}</link>"
+        f"<pubDate>{http_date(web.last_changed(made, now))}</pubDate></item>"
+        for made in specials.news(web, resource.host)
+    )
+    body = f'<rss version="2.0"><channel><title>News</title>{items}</channel></rss>'.encode()
+    return Answer(status=200, headers=_type("application/rss+xml"), body=body)
 
 
 def http_date(moment: int) -> str:

@@ -52,6 +52,8 @@ def grow(web: Web) -> None:
         _robots(web, host)
         if host.sitemap:
             _sitemap(web, host)
+        if host.feed:
+            _feed(web, host)
 
 
 # --- hanging things on pages --------------------------------------------------------------------------------
@@ -267,3 +269,16 @@ def listed(web: Web, host: Host) -> Iterator[Resource]:
     yield from host.pages
     for index in range(2):
         yield web.resources[web.url(host.name, f"/unlinked/{index}.html")]
+
+
+def _feed(web: Web, host: Host) -> None:
+    """A feed, named by the home page, with some of the host's pages and one that nothing else names."""
+    made = web.add(host, "/feed.xml", Kind.FEED, media_type="application/rss+xml")
+    web.add(host, "/unlinked/news.html")
+    host.pages[0].must.append(Must(target=made.url, via="link", rel="alternate"))
+
+
+def news(web: Web, host: Host) -> Iterator[Resource]:
+    """The pages in a host's feed."""
+    yield from host.pages[:3]
+    yield web.resources[web.url(host.name, "/unlinked/news.html")]

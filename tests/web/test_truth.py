@@ -191,7 +191,8 @@ def test_sitemaps_bring_pages_that_nothing_links_to(site: Running) -> None:
     told = Truth(site.web, EPOCH, Rules(via=Rules().via | {"sitemap"})).reach()
     new = set(told) - set(plain)
     assert new
-    assert all("/unlinked/" in url for url in new)
+    assert all("/unlinked/" in url or url.endswith(("/sitemap.xml", "/feed.xml")) for url in new)
+    assert {told[url].via for url in new} == {"robots", "sitemap", "alternate", "feed"}
 
 
 def test_scope_shuts_out_whole_domains_and_paths(site: Running) -> None:

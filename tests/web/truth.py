@@ -11,8 +11,10 @@ What it assumes:
 - Links are followed from pages that answer 200 with HTML, at one given time; `via` says which kinds. A
   redirect is followed like a link of the same depth. `rel=nofollow` links are followed unless the rules say
   otherwise. The text of a page that says `noindex` is withheld: it is no document, its links count.
-- Depth is the smallest number of links from a seed or a sitemap's pages from their sitemap; nothing is deeper
-  than `max_depth`, which is also what ends the calendar.
+- Depth is the smallest number of links from a seed; a sitemap has depth 0, and what a sitemap or feed names
+  has 1. Nothing is deeper than `max_depth`, which is also what ends the calendar.
+- With `sitemap` among `via`, the sitemaps that the robots.txt of the hosts met name are read, and feeds that
+  pages name.
 - A page's text is all that is visible in its body, blocks separated by a space; two pages have the same text
   exactly if one is a copy of the other. The one frameset page has no text.
 
@@ -23,8 +25,10 @@ request.
 from __future__ import annotations
 
 import enum
+import heapq
+import itertools
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -91,9 +95,16 @@ class Rules:
 
     def follow(self, link: Link) -> bool:
         """Whether a link of a page is followed."""
+        if link.via == "link" and link.rel == "alternate":  # the web has none but feeds
+            return self.lists
         if link.via not in self.via or (link.via == "link" and link.rel not in self.rels):
             return False
         return self.nofollow or "nofollow" not in link.rel
+
+    @property
+    def lists(self) -> bool:
+        """Whether sitemaps and feeds are read."""
+        return "sitemap" in self.via
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +123,15 @@ class Fact:
     def is_document(self) -> bool:
         """Whether a crawl makes a document of it: 200 and HTML."""
         return self.fate is Fate.OK and self.resource is not None and _is_html(self.resource)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a sitemap or feed that can be read."""
+        return self.fate is Fate.OK and self.resource is not None and _lists(self.resource)
+
+
+def _lists(resource: Resource) -> bool:
+    return resource.kind in (Kind.SITEMAP, Kind.FEED)
 
 
 def _is_html(resource: Resource) -> bool:
@@ -143,33 +163,48 @@ class Truth:
         """All URLs that a crawl gets to know, until nothing is left, by identity.
 
         Without `seeds` it starts at all home pages. `known` are URLs known from earlier crawls, asked as
-        well. With `sitemap` among `via`, the sitemaps of the hosts met are read too.
+        well.
         """
         facts: dict[str, Fact] = {}
         starts = self.web.seed_urls if seeds is None else list(seeds)
-        queue = deque([(url, 0, "seed") for url in starts] + [(url, 0, "known") for url in known])
-        met: set[str] = set()
+        # by depth, then redirects before links, then in the order met
+        queue = [(0, 1, at, url, "seed") for at, url in enumerate(starts)]
+        queue += [(0, 1, len(starts) + at, url, "known") for at, url in enumerate(known)]
+        heapq.heapify(queue)
+        order = itertools.count(len(queue))
         while queue:
-            url, depth, via = queue.popleft()
+            depth, _, _, url, via = heapq.heappop(queue)
             if url in facts:
                 continue
             fact = facts[url] = self.fact(url, depth, via)
             for target, kind in self._onward(fact):
                 if kind == "redirect":
-                    queue.appendleft((target, depth, kind))  # same depth: before all that is deeper
+                    heapq.heappush(queue, (depth, 0, next(order), target, kind))
+                elif fact.is_list:
+                    heapq.heappush(queue, (1, 1, next(order), target, kind))
                 elif depth < self.rules.max_depth:
-                    queue.append((target, depth + 1, kind))
-            if "sitemap" in self.rules.via and fact.fate is not Fate.OUT_OF_SCOPE:
-                queue.extend(self._listed(url, met))
+                    heapq.heappush(queue, (depth + 1, 1, next(order), target, kind))
+            listing = self.sitemap(fact)
+            if listing is not None:
+                heapq.heappush(queue, (0, 1, next(order), listing, "robots"))
         return facts
+
+    def sitemap(self, fact: Fact) -> str | None:
+        """The sitemap that the robots.txt names which must be read to ask for a URL; None without one."""
+        host = None if fact.fate is Fate.OUT_OF_SCOPE or not self.rules.lists else self._host(fact.url)
+        return self.web.url(host.name, "/sitemap.xml") if host is not None and host.sitemap else None
 
     def links(self, fact: Fact) -> Iterator[tuple[str, str]]:
         """(identity, via) of every link of a page at this time that the rules follow, repeats included."""
+        if fact.is_list and fact.resource is not None and self.rules.lists:
+            feed = fact.resource.kind is Kind.FEED
+            for made in (specials.news if feed else specials.listed)(self.web, fact.resource.host):
+                yield made.url, "feed" if feed else "sitemap"
         if not fact.is_document or fact.resource is None:
             return
         for link in self.web.links(fact.resource, self.now):
             if self.rules.follow(link):
-                yield link.target, link.via
+                yield link.target, link.rel if link.rel == "alternate" else link.via
 
     def text(self, fact: Fact) -> str:
         """The visible text of a document."""
@@ -237,14 +272,6 @@ class Truth:
         if fact.fate is Fate.REDIRECT and "redirect" in self.rules.via:
             yield fact.location, "redirect"
         yield from self.links(fact)
-
-    def _listed(self, url: str, met: set[str]) -> Iterator[tuple[str, int, str]]:
-        host = self._host(url)
-        if host is None or host.name in met or not host.sitemap:
-            return
-        met.add(host.name)
-        for listed in specials.listed(self.web, host):
-            yield listed.url, 0, "sitemap"
 
     def _content(self, fact: Fact) -> render.Content:
         if fact.resource is None or not fact.is_document:
