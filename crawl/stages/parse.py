@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from crawl import directives, html, language, linkheader, markup, sitemap, sitemaprows, sniff
+from crawl import directives, html, language, linkheader, markup, sitemap, sitemaprows, sniff, url
 from crawl.keys import Keyer
 from crawl.linkrows import LinkRows
 from crawl.page import Page
@@ -113,7 +113,8 @@ def extract(
         robots = [*page.robots, *directives.of_headers(asked, settings.agent.name)]
         said = directives.meant(robots)
         header = linkheader.read(headers.get("link", ()), raw.url)
-        _link(links, raw, page.links, header, nofollow=said.nofollow)
+        onward = _refreshed(headers.get("refresh"), raw.url, page.links)
+        _link(links, raw, page.links, header, onward, nofollow=said.nofollow)
         if page.links.feeds and settings.sitemaps.feeds:
             sitemaprows.name(
                 links,
@@ -150,14 +151,34 @@ def extract(
     )
 
 
-def _link(links: LinkRows, raw: RawPage, found: Links, header: linkheader.Found, *, nofollow: bool) -> None:
-    """The links of a page, then those of its header."""
-    more = header.links
+def _refreshed(lines: list[str] | None, page_url: str, found: Links) -> str | None:
+    """Where a Refresh header leads, unless a meta refresh leads there, too."""
+    said = markup.refresh(lines[0]) if lines else None
+    if said is None or not said[1]:
+        return None
+    target = url.canonical_many([url.without_fragment(said[1])], page_url)[0]
+    told = target is not None and (target, "refresh") in zip(found.url, found.via, strict=True)
+    return None if told or target == page_url else target
+
+
+def _link(
+    links: LinkRows,
+    raw: RawPage,
+    found: Links,
+    header: linkheader.Found,
+    onward: str | None,
+    *,
+    nofollow: bool,
+) -> None:
+    """The links of a page, then those of its header lines; `onward`: of Refresh."""
+    more: list[tuple[str, str | None, str]] = [(target, rel, "header") for target, rel in header.links]
+    if onward is not None:
+        more.append((onward, None, "refresh"))
     links.add(
-        [*found.url, *(target for target, _ in more)] if more else found.url,
+        [*found.url, *(target for target, _, _ in more)] if more else found.url,
         [*found.anchor, *(None for _ in more)] if more else found.anchor,
-        [*found.rel, *(rel for _, rel in more)] if more else found.rel,
-        [*found.via, *("header" for _ in more)] if more else found.via,
+        [*found.rel, *(rel for _, rel, _ in more)] if more else found.rel,
+        [*found.via, *(via for _, _, via in more)] if more else found.via,
         source_key=raw.url_key,
         source_domain=raw.domain,
         depth=raw.depth + 1,

@@ -221,3 +221,20 @@ def test_pages_are_taken_one_at_a_time() -> None:
 def test_no_pages_are_tables_without_rows() -> None:
     found = run()
     assert (found.documents.num_rows, found.links.num_rows, found.parsed.num_rows) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "targets"),
+    [
+        ("Refresh: 0; url=/new", "", ["http://a.test/new"]),
+        ("Refresh: 5;URL='new#part'", "", ["http://a.test/new"]),
+        ("Refresh: 0; url=/new", "<meta http-equiv=refresh content='0; url=/new'>", ["http://a.test/new"]),
+        ("Refresh: 30", "", []),  # a reload
+        ("Refresh: 0; url=/x", "", []),
+        ("Refresh: 0; url=mailto:x@a.test", "", []),
+        ("Refresh: soon", "", []),
+    ],
+)
+def test_a_refresh_header_leads_on_as_a_meta_refresh_does(header: str, body: str, targets: list[str]) -> None:
+    links = run(raw("x", f"<title>T</title>{body}<p>text", headers=header)).links.to_pylist()
+    assert [link["target_url"] for link in links if link["via"] == "refresh"] == targets
