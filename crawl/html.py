@@ -263,7 +263,7 @@ def _anchors(nodes: list[LexborNode]) -> list[pagelinks.Row]:
         href = attributes.get("href")
         if href is None and "href" not in attributes:
             continue
-        text = " ".join(node.text(separator=" ").split())[:ANCHOR_CHARS] or _picture(node)
+        text = " ".join(node.text(separator=" ").split())[:ANCHOR_CHARS].rstrip() or _picture(node)
         rel = attributes.get("rel")
         rows.append(
             (

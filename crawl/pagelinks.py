@@ -49,7 +49,7 @@ NONE: Final = Links(url=(), anchor=(), rel=(), via=())
 
 def label(text: str | None) -> str | None:
     """A text as an anchor: one space between two words, cut, None when empty."""
-    return " ".join((text or "").split())[:ANCHOR_CHARS] or None
+    return " ".join((text or "").split())[:ANCHOR_CHARS].rstrip() or None
 
 
 class Collector:
