@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 __all__ = [
     "Bools", "Column", "Floats", "Ints",
-    "among", "encode", "equals", "flags", "floats", "ints", "make", "ranks", "take", "texts",
+    "among", "choose", "encode", "equals", "flags", "floats", "given", "ints", "make", "ranks", "same", "take",
+    "texts",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -86,6 +87,23 @@ def ranks(sorted_groups: Ints) -> Ints:
 def take(rows: Any, at: Ints) -> Any:
     """Rows of a table or values of a column by place; a place of -1 gives nulls."""
     return rows.take(pa.array(at, mask=at < 0))
+
+
+def same(one: Column, other: Column) -> Bools:
+    """Where two columns agree; never where one of them is null."""
+    compare: Any = pc.equal
+    return flags(compare(one, other))
+
+
+def given(column: Column) -> Bools:
+    """Where a column has a value."""
+    return np.asarray(pc.is_valid(column), dtype=np.bool_)
+
+
+def choose(first: Bools, one: Any, two: Any, second: Bools, other: Any) -> Any:
+    """`one` where `first`, else `two` where `second`, else `other`."""
+    rest: Any = pc.if_else(pa.array(second), two, other)
+    return pc.if_else(pa.array(first), one, rest)
 
 
 def make(schema: pa.Schema, length: int, **columns: Any) -> pa.Table:

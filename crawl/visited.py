@@ -22,7 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crawl import lifecycle, priority, recrawl, withholding
-from crawl.columns import Bools, Column, Ints, among, equals, flags, floats, ints, make, take, texts
+from crawl.columns import (
+    Bools, Column, Ints, among, choose, equals, flags, floats, given, ints, make, same, take, texts,
+)  # fmt: skip
 from crawl.outcomes import TABLE, Outcome
 from crawl.policy import Settings
 from crawl.schema import SEEN
@@ -139,7 +141,7 @@ def _turned(case: _Case, settings: Settings) -> Any:
     feed = asked & (among(case.visits["sniffed_type"], _FEEDS) >= 0) & settings.sitemaps.feeds
     matches: Any = pc.match_substring_regex(case.rows["url"], r"(?i)sitemap[^/?]*(\?|$)")
     listed = asked & (among(case.visits["sniffed_type"], _LISTS) >= 0) & flags(matches)
-    return _choose(feed, "feed", "sitemap", listed & settings.sitemaps.follow, kind)
+    return choose(feed, "feed", "sitemap", listed & settings.sitemaps.follow, kind)
 
 
 def one_each(visits: pa.Table) -> pa.Table:
@@ -182,7 +184,7 @@ def _case(
     kept = live & ends & (among(rows["host"], sorted(held)) >= 0)
     redirected = _set(Outcome.REDIRECT)[outcome] & _differ(rows["redirect_to_key"], visits["redirect_to_key"])
     # of what is not read nobody knows whether it changed, but a page that becomes such has
-    unread = _set(Outcome.UNSUPPORTED_TYPE)[outcome] & _given(rows["document_key"])
+    unread = _set(Outcome.UNSUPPORTED_TYPE)[outcome] & given(rows["document_key"])
     well = _WELL[outcome]
     return _Case(
         rows=rows,
@@ -209,7 +211,7 @@ def _differ(before: Column, after: Column) -> Bools:
 
 def _other(rows: pa.Table, visits: pa.Table) -> Bools:
     """Where other content came. (What is fetched whole for another reason may be as it was.)"""
-    return flags(visits["changed"]) & ~_same(rows["content_hash"], visits["content_hash"])
+    return flags(visits["changed"]) & ~same(rows["content_hash"], visits["content_hash"])
 
 
 def _counts(case: _Case) -> dict[str, Any]:
@@ -223,7 +225,7 @@ def _counts(case: _Case) -> dict[str, Any]:
         "attempts": case.moved.attempts,
         "gone_sightings": case.moved.gone_sightings,
         "gone_since": _times(since, since != lifecycle.NEVER),
-        "crawl_count": ints(rows["crawl_count"]) + _given(case.visits["http_status"]),
+        "crawl_count": ints(rows["crawl_count"]) + given(case.visits["http_status"]),
         "change_count": ints(rows["change_count"]) + case.changed,
         "changed_exposure_s": floats(rows["changed_exposure_s"]) + np.where(case.changed, waited, 0.0),
         "unchanged_exposure_s": floats(rows["unchanged_exposure_s"])
@@ -244,10 +246,10 @@ def _content(case: _Case, keep_noindex: bool) -> dict[str, Any]:
     unread = case.was(Outcome.UNSUPPORTED_TYPE)
     lied = case.was(Outcome.TYPE_MISMATCH)
     forget = failed | gone | lied
-    news = _SAME[case.outcome] & _given(visits["document_key"])
+    news = _SAME[case.outcome] & given(visits["document_key"])
     # what came of a page stands until it comes whole; what is too large never will
-    part = flags(visits["truncated"]) & _given(visits["document_key"])
-    part &= ~_given(rows["document_key"]) | case.was(Outcome.TOO_LARGE)
+    part = flags(visits["truncated"]) & given(visits["document_key"])
+    part &= ~given(rows["document_key"]) | case.was(Outcome.TOO_LARGE)
     listed = ~case.page & case.was(Outcome.OK) & flags(visits["changed"])
     news |= part
     forget |= part
@@ -255,7 +257,7 @@ def _content(case: _Case, keep_noindex: bool) -> dict[str, Any]:
         rows, visits, came=_SAME[case.outcome], news=news, gone=unread | gone, keep=keep_noindex, now=case.now
     )
     none = unread | gone | asked.fallen
-    document = _choose(none, None, visits["document_key"], news, rows["document_key"])
+    document = choose(none, None, visits["document_key"], news, rows["document_key"])
     arrived_or_part = arrived | failed | part
     fetched = arrived_or_part | case.was(Outcome.NOT_MODIFIED)
     told = _differ(
@@ -268,14 +270,14 @@ def _content(case: _Case, keep_noindex: bool) -> dict[str, Any]:
         "header_robots": asked.header_robots,
         "etag": _validator(case, arrived, forget, "etag"),
         "last_modified": _validator(case, arrived, forget, "last_modified"),
-        "content_hash": _choose(
+        "content_hash": choose(
             forget,
             None,
             visits["content_hash"],
-            unread | (arrived & _given(visits["content_hash"])),
+            unread | (arrived & given(visits["content_hash"])),
             rows["content_hash"],
         ),
-        "content_length": _choose(
+        "content_length": choose(
             unread,
             visits["content_length"],
             pc.coalesce(visits["content_length"], rows["content_length"]),
@@ -285,7 +287,7 @@ def _content(case: _Case, keep_noindex: bool) -> dict[str, Any]:
         "sniffed_type": pc.coalesce(visits["sniffed_type"], rows["sniffed_type"]),
         "document_key": document,
         "canonical_hint": pc.if_else(pa.array(news), visits["canonical_hint"], rows["canonical_hint"]),
-        "redirect_to_key": _choose(
+        "redirect_to_key": choose(
             case.well & ~case.was(Outcome.REDIRECT),
             None,
             visits["redirect_to_key"],
@@ -293,19 +295,19 @@ def _content(case: _Case, keep_noindex: bool) -> dict[str, Any]:
             rows["redirect_to_key"],
         ),
         "first_fetched_at": _stamp(
-            case, arrived_or_part & ~_given(rows["first_fetched_at"]), "first_fetched_at"
+            case, arrived_or_part & ~given(rows["first_fetched_at"]), "first_fetched_at"
         ),
         "fetched_at": _stamp(case, fetched, "fetched_at"),
         "parsed_at": _stamp(case, news | listed, "parsed_at"),
-        "stored_at": _stamp(case, (_SAME[case.outcome] | part) & _given(document), "stored_at"),
+        "stored_at": _stamp(case, (_SAME[case.outcome] | part) & given(document), "stored_at"),
         "index_ready_at": _stamp(case, told, "index_ready_at"),
     }
 
 
 def _validator(case: _Case, arrived: Bools, forget: Bools, name: str) -> Any:
     """A 200 replaces a validator, a 304 may renew it; else it stays."""
-    renewed = arrived | (case.was(Outcome.NOT_MODIFIED) & _given(case.visits[name]))
-    return _choose(forget, None, case.visits[name], renewed, case.rows[name])
+    renewed = arrived | (case.was(Outcome.NOT_MODIFIED) & given(case.visits[name]))
+    return choose(forget, None, case.visits[name], renewed, case.rows[name])
 
 
 def _schedule(case: _Case, settings: Settings, until: Column) -> dict[str, Any]:
@@ -346,19 +348,19 @@ def _reason(case: _Case, document: Column, withheld: Column) -> Any:
     """Why it is in its state; null where nothing is to be explained."""
     told: Any = pc.coalesce(case.visits["reason"], pc.ascii_lower(case.visits["outcome"]))
     before: Any = case.rows["reason"]
-    empty = ~_given(document) & case.page
-    good = _choose(
+    empty = ~given(document) & case.page
+    good = choose(
         _SAME[case.outcome] & empty,
         pc.coalesce(before, pa.scalar("no_content")),
         told,
         case.was(Outcome.UNSUPPORTED_TYPE),
         None,
     )
-    stays = _same(case.state, case.rows["state"]) & case.stands(*_SETTLED)
-    stays &= ~_same(case.state, texts(_FINAL[case.outcome]))
+    stays = same(case.state, case.rows["state"]) & case.stands(*_SETTLED)
+    stays &= ~same(case.state, texts(_FINAL[case.outcome]))
     bad = pc.if_else(pa.array(stays), before, told)
     good = pc.if_else(pa.array(_SAME[case.outcome]), pc.coalesce(withheld, good), good)
-    return _choose(case.held, "retire_guard", good, case.well, bad)
+    return choose(case.held, "retire_guard", good, case.well, bad)
 
 
 def _worth(case: _Case, columns: dict[str, Any], settings: Settings) -> dict[str, Any]:
@@ -375,25 +377,8 @@ def _worth(case: _Case, columns: dict[str, Any], settings: Settings) -> dict[str
         age_s=(case.now_us - np.maximum(ints(columns["last_changed_at"], lifecycle.NEVER), met)) / 1e6,
         policy=settings.planning,
     )
-    answered = _given(columns["last_checked_at"])
+    answered = given(columns["last_checked_at"])
     return {"score": scores, "tier": texts(priority.tier(scores, answered, settings.planning))}
-
-
-def _same(one: Column, other: Column) -> Bools:
-    """Where two text columns agree."""
-    compare: Any = pc.equal
-    return flags(compare(one, other))
-
-
-def _given(column: Column) -> Bools:
-    """Where a column has a value."""
-    return np.asarray(pc.is_valid(column), dtype=np.bool_)
-
-
-def _choose(first: Bools, one: Any, two: Any, second: Bools, other: Any) -> Any:
-    """`one` where `first`, else `two` where `second`, else `other`."""
-    rest: Any = pc.if_else(pa.array(second), two, other)
-    return pc.if_else(pa.array(first), one, rest)
 
 
 def _stamp(case: _Case, mask: Bools, name: str) -> Any:
@@ -401,5 +386,5 @@ def _stamp(case: _Case, mask: Bools, name: str) -> Any:
     return pc.if_else(pa.array(mask), pa.scalar(case.now, _TIME), case.rows[name])
 
 
-def _times(at: Ints, given: Bools | None = None) -> Any:
-    return pa.array(at, mask=None if given is None else ~given).cast(_TIME)
+def _times(at: Ints, there: Bools | None = None) -> Any:
+    return pa.array(at, mask=None if there is None else ~there).cast(_TIME)

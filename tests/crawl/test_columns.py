@@ -54,3 +54,11 @@ def test_make_fills_what_is_not_given_and_refuses_what_is_no_column() -> None:
     } == made.to_pylist()[1]
     with pytest.raises(ValueError, match="no such columns: colour"):
         columns.make(SIGNALS, 2, colour=1)
+
+
+def test_columns_are_compared_looked_at_for_values_and_chosen_from() -> None:
+    one, other = pa.chunked_array([["a", None], ["b"]]), pa.array(["a", None, "c"])
+    assert columns.same(one, other).tolist() == [True, False, False]
+    assert columns.given(one).tolist() == [True, False, True]
+    first, second = np.array([True, False, False]), np.array([True, True, False])
+    assert columns.choose(first, "x", one, second, other).to_pylist() == ["x", None, "c"]

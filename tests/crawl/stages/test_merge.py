@@ -465,8 +465,9 @@ def after_visit(old: dict[str, Any], came: dict[str, Any], held: bool) -> dict[s
         recrawl=SETTINGS.recrawl,
     )
     after = lifecycle.next_state(state, outcome, spent=spent)
-    kept = held and state is State.FETCHED and after is State.GONE
+    kept = held and state is State.FETCHED and after in {State.GONE, State.TERMINAL}
     after = State.FETCHED if kept else after
+    new["chain_id"] = new["chain_hop"] = None
 
     waited = (NOW - old["last_checked_at"]).total_seconds() if old["last_checked_at"] else None
     moved = outcome is Outcome.REDIRECT and came["redirect_to_key"] != old["redirect_to_key"]
@@ -474,7 +475,7 @@ def after_visit(old: dict[str, Any], came: dict[str, Any], held: bool) -> dict[s
     changed = (
         waited is not None
         and well
-        and (came["changed"] or moved or unread and old["document_key"] is not None)
+        and (came["changed"] or moved or (unread and old["document_key"] is not None))
     )
     new["crawl_count"] += came["http_status"] is not None
     if waited is not None and well:
@@ -509,8 +510,10 @@ def after_visit(old: dict[str, Any], came: dict[str, Any], held: bool) -> dict[s
         new |= {"content_hash": None, "etag": None, "last_modified": None}
     if after is State.GONE:
         new["document_key"] = None
-    if well:
-        new["redirect_to_key"] = came["redirect_to_key"] if outcome is Outcome.REDIRECT else None
+    if outcome in {Outcome.REDIRECT, Outcome.REDIRECT_LOOP}:
+        new["redirect_to_key"] = came["redirect_to_key"]
+    elif well:
+        new["redirect_to_key"] = None
     if content or outcome is Outcome.PARSE_FAILED:
         new["first_fetched_at"] = old["first_fetched_at"] or NOW
     if content or outcome in {Outcome.PARSE_FAILED, Outcome.NOT_MODIFIED}:
