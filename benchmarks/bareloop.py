@@ -20,67 +20,85 @@ _OUT: Final = pycurl.CSELECT_OUT
 
 def ask(urls: Sequence[str], connections: int) -> int:
     """Asks all `urls` of a server on 127.0.0.1 over so many connections; the bytes of bodies that came."""
-    multi = pycurl.CurlMulti()
-    poller = select.epoll()
-    known: set[int] = set()
-    timeout_ms = -1
+    loop = _Loop(connections)
+    for number in range(connections):
+        loop.begin(list(urls[number::connections])[::-1])
+    loop.run(len(urls))
+    loop.close()
+    return loop.came
 
-    def on_socket(what: int, fd: int, _multi: Any, _data: Any) -> None:
+
+class _Loop:
+    def __init__(self, connections: int) -> None:
+        self.came = 0
+        self._poller = select.epoll()
+        self._known: set[int] = set()
+        self._timeout_ms = -1
+        self._waiting: dict[Any, tuple[list[str], list[bytes]]] = {}
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
+
+    def _on_socket(self, what: int, fd: int, _multi: Any, _data: Any) -> None:
         if what == pycurl.POLL_REMOVE:
-            known.discard(fd)
-            poller.unregister(fd)
+            self._known.discard(fd)
+            self._poller.unregister(fd)
             return
         events = (select.EPOLLIN if what & pycurl.POLL_IN else 0) | (
             select.EPOLLOUT if what & pycurl.POLL_OUT else 0
         )
-        if fd in known:
-            poller.modify(fd, events)
+        if fd in self._known:
+            self._poller.modify(fd, events)
         else:
-            known.add(fd)
-            poller.register(fd, events)
+            self._known.add(fd)
+            self._poller.register(fd, events)
 
-    def on_timer(ms: int) -> None:
-        nonlocal timeout_ms
-        timeout_ms = ms
+    def _on_timer(self, ms: int) -> None:
+        self._timeout_ms = ms
 
-    multi.setopt(pycurl.M_SOCKETFUNCTION, on_socket)
-    multi.setopt(pycurl.M_TIMERFUNCTION, on_timer)
-    multi.setopt(pycurl.M_MAXCONNECTS, connections)
-    waiting: dict[Any, tuple[list[str], list[bytes]]] = {}
-    for number in range(connections):
-        curl, chunks = pycurl.Curl(), []
+    def begin(self, urls: list[str]) -> None:
+        """A connection that asks these, the last one first."""
+        curl, chunks = pycurl.Curl(), []  # type: ignore[var-annotated]
         curl.setopt(pycurl.WRITEFUNCTION, chunks.append)
         curl.setopt(pycurl.CONNECT_TO, ["::127.0.0.1:"])
         curl.setopt(pycurl.NOSIGNAL, 1)
-        mine = list(urls[number::connections])[::-1]
-        curl.setopt(pycurl.URL, mine.pop())
-        waiting[curl] = (mine, chunks)
-        multi.add_handle(curl)
-    left, came = len(urls), 0
-    while left:
-        events = poller.poll(None if timeout_ms < 0 else timeout_ms / 1e3)
-        if not events or timeout_ms == 0:
-            timeout_ms = -1
-            multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-        for fd, event in events:
-            ready = (_IN if event & ~select.EPOLLOUT else 0) | (_OUT if event & select.EPOLLOUT else 0)
-            multi.socket_action(fd, ready)
-        queued = 1
-        while queued:
-            queued, good, bad = multi.info_read()
-            if bad:
-                raise RuntimeError(f"the bare loop's request failed: {bad[0][1:]}")
-            for curl in good:
-                left -= 1
-                mine, chunks = waiting[curl]
-                came += len(b"".join(chunks))
-                chunks.clear()
-                multi.remove_handle(curl)
-                if mine:
-                    curl.setopt(pycurl.URL, mine.pop())
-                    multi.add_handle(curl)
-    for curl in waiting:
-        curl.close()
-    multi.close()
-    poller.close()
-    return came
+        curl.setopt(pycurl.URL, urls.pop())
+        self._waiting[curl] = (urls, chunks)
+        self._multi.add_handle(curl)
+
+    def run(self, count: int) -> None:
+        """Until so many have ended."""
+        action = self._multi.socket_action
+        while count:
+            events = self._poller.poll(None if self._timeout_ms < 0 else self._timeout_ms / 1e3)
+            if not events or self._timeout_ms == 0:
+                self._timeout_ms = -1
+                action(pycurl.SOCKET_TIMEOUT, 0)
+            for fd, event in events:
+                action(
+                    fd, (_IN if event & ~select.EPOLLOUT else 0) | (_OUT if event & select.EPOLLOUT else 0)
+                )
+            queued = 1
+            while queued:
+                queued, good, bad = self._multi.info_read()
+                if bad:
+                    raise RuntimeError(f"the bare loop's request failed: {bad[0][1:]}")
+                count -= len(good)
+                for curl in good:
+                    self._next(curl)
+
+    def _next(self, curl: Any) -> None:
+        urls, chunks = self._waiting[curl]
+        self.came += len(b"".join(chunks))
+        chunks.clear()
+        self._multi.remove_handle(curl)
+        if urls:
+            curl.setopt(pycurl.URL, urls.pop())
+            self._multi.add_handle(curl)
+
+    def close(self) -> None:
+        for curl in self._waiting:
+            curl.close()
+        self._multi.close()
+        self._poller.close()
