@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 __all__ = [
     "Bools", "Column", "Floats", "Ints",
-    "among", "choose", "encode", "equals", "flags", "floats", "given", "ints", "make", "ranks", "same", "take",
-    "texts",
+    "among", "choose", "differ", "encode", "equals", "flags", "floats", "given", "ints", "make", "ranks",
+    "same", "take", "texts",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -93,6 +93,13 @@ def same(one: Column, other: Column) -> Bools:
     """Where two columns agree; never where one of them is null."""
     compare: Any = pc.equal
     return flags(compare(one, other))
+
+
+def differ(before: Column, after: Column) -> Bools:
+    """Where two columns of keys differ; null equals null."""
+    compare: Any = pc.not_equal
+    nulls = np.asarray(pc.xor(pc.is_null(before), pc.is_null(after)), dtype=np.bool_)
+    return flags(compare(before, after)) | nulls
 
 
 def given(column: Column) -> Bools:

@@ -23,7 +23,21 @@ import pyarrow.compute as pc
 
 from crawl import lifecycle, priority, recrawl, withholding
 from crawl.columns import (
-    Bools, Column, Ints, among, choose, equals, flags, floats, given, ints, make, same, take, texts,
+    Bools,
+    Column,
+    Ints,
+    among,
+    choose,
+    differ,
+    equals,
+    flags,
+    floats,
+    given,
+    ints,
+    make,
+    same,
+    take,
+    texts,
 )  # fmt: skip
 from crawl.outcomes import TABLE, Outcome
 from crawl.policy import Settings
@@ -182,7 +196,7 @@ def _case(
     live = equals(rows["state"], State.FETCHED.value)
     ends = among(moved.states, [state.value for state in _RETIRED]) >= 0
     kept = live & ends & (among(rows["host"], sorted(held)) >= 0)
-    redirected = _set(Outcome.REDIRECT)[outcome] & _differ(rows["redirect_to_key"], visits["redirect_to_key"])
+    redirected = _set(Outcome.REDIRECT)[outcome] & differ(rows["redirect_to_key"], visits["redirect_to_key"])
     # of what is not read nobody knows whether it changed, but a page that becomes such has
     unread = _set(Outcome.UNSUPPORTED_TYPE)[outcome] & given(rows["document_key"])
     well = _WELL[outcome]
@@ -200,13 +214,6 @@ def _case(
         now=now,
         now_us=now_us,
     )
-
-
-def _differ(before: Column, after: Column) -> Bools:
-    """Where two columns of keys differ; null equals null."""
-    compare: Any = pc.not_equal
-    nulls = np.asarray(pc.xor(pc.is_null(before), pc.is_null(after)), dtype=np.bool_)
-    return flags(compare(before, after)) | nulls
 
 
 def _other(rows: pa.Table, visits: pa.Table) -> Bools:
@@ -260,7 +267,7 @@ def _content(case: _Case, keep_noindex: bool) -> dict[str, Any]:
     document = choose(none, None, visits["document_key"], news, rows["document_key"])
     arrived_or_part = arrived | failed | part
     fetched = arrived_or_part | case.was(Outcome.NOT_MODIFIED)
-    told = _differ(
+    told = differ(
         withholding.published(rows["document_key"], rows["withheld"]),
         withholding.published(document, asked.withheld),
     )

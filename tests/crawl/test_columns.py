@@ -59,6 +59,8 @@ def test_make_fills_what_is_not_given_and_refuses_what_is_no_column() -> None:
 def test_columns_are_compared_looked_at_for_values_and_chosen_from() -> None:
     one, other = pa.chunked_array([["a", None], ["b"]]), pa.array(["a", None, "c"])
     assert columns.same(one, other).tolist() == [True, False, False]
+    assert columns.differ(one, other).tolist() == [False, False, True]
+    assert columns.differ(one, pa.array([None, None, "b"])).tolist() == [True, False, False]
     assert columns.given(one).tolist() == [True, False, True]
     first, second = np.array([True, False, False]), np.array([True, True, False])
     assert columns.choose(first, "x", one, second, other).to_pylist() == ["x", None, "c"]
