@@ -7,8 +7,8 @@ What always holds: one question at a time per name, whoever asks; an answer is u
 and stays the same however the server turns them, so that kept connections serve and a host belongs to one
 address. What the operator lists (crawl.listed) is never asked about. An IP address is its own answer.
 
-c-ares asks, repeats over the configured servers and over TCP, and caches by TTL as well; what it lacks is
-here. It judges no address (crawl.egress does) and opens no connection to one.
+Name servers are asked by crawl.nameservers; c-ares, below that, caches by TTL as well. It judges no address
+(crawl.egress does) and opens no connection to one.
 """
 
 from __future__ import annotations
@@ -21,62 +21,21 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import inf
 from types import TracebackType
-from typing import Any, Final
-
-import aiodns
+from typing import Final
 
 from crawl import policy
-from crawl.errors import CrawlError
 from crawl.listed import Listed, literal
-from crawl.outcomes import Outcome
+from crawl.nameservers import YOUNG, Found, NameServers, ResolveError
 
 __all__ = ["LONGEST_TTL", "ResolveError", "Resolved", "Resolver"]
 
 #: no answer is trusted longer than this (seconds), whatever its TTL: a day, like a copy of robots.txt. A name
 #: that moves must be found again, and a lie must end
 LONGEST_TTL: Final = 86_400.0
-#: RFC 2181 8: a TTL with the highest bit set counts as 0
-_TTL_BITS: Final = 2**31
 #: addresses of one name that are used; an answer over TCP has room for thousands
 _MOST_ADDRESSES: Final = 32
-#: aliases followed from one name
-_MOST_ALIASES: Final = 16
 #: names remembered; the oldest go first
 _REMEMBERED: Final = 200_000
-#: c-ares repeats a question to a server that was quick before after so many seconds, then after twice as many
-_FIRST_TRY: Final = 0.25
-#: seconds after which an open question lets another one begin: silent servers hold nobody up for long
-_YOUNG: Final = 1.0
-#: questions asked over a connection of their own at once: each takes a thread and an inotify instance
-_ALONE: Final = 16
-#: RFC 1035, RFC 2308: the name or the record does not exist; everything else may pass
-_NO_SUCH: Final = frozenset(
-    {
-        aiodns.error.ARES_ENOTFOUND,
-        aiodns.error.ARES_ENODATA,
-        aiodns.error.ARES_EBADNAME,
-        aiodns.error.ARES_EBADQUERY,
-    }
-)
-
-
-class ResolveError(CrawlError):
-    """A name has no address now. `args` = (outcome, detail); `cached` and `ms` as of `Resolved`."""
-
-    def __init__(self, outcome: Outcome, detail: str, *, cached: bool = False, ms: float = 0.0) -> None:
-        super().__init__(outcome, detail)
-        self.cached = cached
-        self.ms = ms
-
-    @property
-    def outcome(self) -> Outcome:
-        """DNS_FAILURE (there is none) or DNS_TIMEOUT (it may pass)."""
-        return Outcome(self.args[0])
-
-    @property
-    def detail(self) -> str:
-        """What the name server, or its silence, said."""
-        return str(self.args[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +67,14 @@ class Resolver:
     def __init__(self, dns: policy.Dns, clock: Callable[[], float] = time.monotonic) -> None:
         """Raises SettingsError for an address or range in `[dns] hosts` that is none."""
         self._clock = clock
-        self._servers = list(dns.servers)
         self._timeout = dns.timeout.total_seconds()
         self._negative = dns.negative_ttl.total_seconds()
         self._ahead = dns.prefetch
         self._listed = Listed(dns)
         self._open = asyncio.Semaphore(dns.in_flight)
-        self._alone = asyncio.Semaphore(_ALONE)
         self._kept: dict[str, _Kept] = {}
         self._flights: dict[str, asyncio.Task[Resolved]] = {}
-        self._asking: aiodns.DNSResolver | None = None
+        self._asking = NameServers(dns.servers, self._timeout)
 
     async def __aenter__(self) -> Resolver:
         return self
@@ -135,9 +92,7 @@ class Resolver:
         for flight in self._flights.values():
             flight.cancel()
         await asyncio.gather(*self._flights.values(), return_exceptions=True)
-        if self._asking is not None:
-            await self._asking.close()
-            self._asking = None
+        await self._asking.close()
 
     def known(self, host: str) -> Resolved | ResolveError | None:
         """The answer at hand without asking anybody, None where somebody must be asked."""
@@ -212,26 +167,20 @@ class Resolver:
         limit = min(self._timeout, within)
         async with self._open:
             started = self._clock()
-            query = asyncio.create_task(self._query(host))
+            question = asyncio.create_task(self._asking.ask(host, limit))
             try:
-                await asyncio.wait([query], timeout=min(limit, _YOUNG))
+                await asyncio.wait([question], timeout=YOUNG)
             except asyncio.CancelledError:
-                query.cancel()
+                question.cancel()
                 raise
-        try:
-            found = await asyncio.wait_for(query, limit - min(limit, _YOUNG))
-        except TimeoutError:
-            detail = f"no answer in {limit:g} s"
-            raise self._failed(host, started, Outcome.DNS_TIMEOUT, detail) from None
-        except aiodns.error.DNSError as error:
-            code, detail = error.args[0], str(error.args[-1])
-            outcome = Outcome.DNS_FAILURE if code in _NO_SUCH else Outcome.DNS_TIMEOUT
-            raise self._failed(host, started, outcome, detail) from None
-        if not found.addresses:
-            raise self._failed(host, started, Outcome.DNS_FAILURE, found.end)
-        return self._answered(host, started, found)
+        try:  # a slow one lets another begin: silent servers hold nobody up for long
+            return self._answered(host, started, await question)
+        except ResolveError as error:
+            self._keep(host, ResolveError(error.outcome, error.detail, cached=True), self._negative)
+            error.ms = (self._clock() - started) * 1e3
+            raise
 
-    def _answered(self, host: str, started: float, found: _Found) -> Resolved:
+    def _answered(self, host: str, started: float, found: Found) -> Resolved:
         notes = []
         addresses = sorted(dict.fromkeys(found.addresses), key=lambda address: _rank(host, address))
         if len(addresses) > _MOST_ADDRESSES:
@@ -252,98 +201,7 @@ class Resolver:
         self._keep(host, replace(resolved, cached=True, ms=0.0), ttl)
         return resolved
 
-    def _failed(self, host: str, started: float, outcome: Outcome, detail: str) -> ResolveError:
-        self._keep(host, ResolveError(outcome, detail, cached=True), self._negative)
-        return ResolveError(outcome, detail, ms=(self._clock() - started) * 1e3)
-
-    async def _query(self, host: str) -> _Found:
-        """What the name servers say, asked again alone where nonsense came.
-
-        Questions share a connection, and c-ares ends all of them when one answer over it is no message: a
-        name whose server has nonsense sent must cost no other name its answer.
-        """
-        if self._asking is None:
-            self._asking = self._channel()
-        try:
-            return await self._either(self._asking, host)
-        except aiodns.error.DNSError as error:
-            if error.args[0] != aiodns.error.ARES_EBADRESP:
-                raise
-        async with self._alone:
-            channel = self._channel()
-            try:
-                return await self._either(channel, host)
-            finally:
-                await channel.close()
-
-    def _channel(self) -> aiodns.DNSResolver:
-        tries = _tries(self._timeout)
-        return aiodns.DNSResolver(nameservers=self._servers or None, timeout=2.0, tries=tries)
-
-    async def _either(self, asking: aiodns.DNSResolver, host: str) -> _Found:
-        """IPv4 addresses, IPv6 ones where there is no other."""
-        found = await self._addresses(asking, host, "A")
-        return found if found.addresses else await self._addresses(asking, host, "AAAA")
-
-    @staticmethod
-    async def _addresses(asking: aiodns.DNSResolver, host: str, kind: str) -> _Found:
-        try:
-            return _followed(host, (await asking.query_dns(host, kind)).answer)
-        except aiodns.error.DNSError as error:
-            if error.args[0] == aiodns.error.ARES_ENODATA:  # the name exists, and may have the other kind
-                return _Found((), 0.0, "the name has no address")
-            raise
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What an answer says of a name: addresses, the shortest TTL on the way, and where the way ends."""
-
-    addresses: tuple[str, ...]
-    ttl: float
-    end: str
-
-
-def _followed(host: str, records: Iterable[Any]) -> _Found:
-    """The addresses of a name or of what it is an alias of, as far as the answer leads (RFC 1034 3.6.2).
-
-    Addresses of other names in the answer are nobody's business. The shortest life on the way counts.
-    """
-    aliases: dict[str, str] = {}
-    addresses: dict[str, list[str]] = {}
-    lives: dict[str, float] = {}
-    for record in records:
-        owner = record.name.rstrip(".").lower()
-        if (alias := getattr(record.data, "cname", None)) is not None:
-            aliases.setdefault(owner, alias.rstrip(".").lower())
-        elif (address := getattr(record.data, "addr", None)) is not None:
-            addresses.setdefault(owner, []).append(address)
-        else:
-            continue
-        lives[owner] = min(lives.get(owner, inf), float(record.ttl) if record.ttl < _TTL_BITS else 0.0)
-    way = [host.rstrip(".").lower()]
-    while way[-1] not in addresses and way[-1] in aliases and len(way) <= _MOST_ALIASES:
-        way.append(aliases[way[-1]])
-    if way[-1] in addresses:
-        return _Found(tuple(addresses[way[-1]]), min(lives[name] for name in way), "")
-    if way[-1] in aliases:
-        return _Found((), 0.0, "its aliases come to no end")
-    end = f"an alias of {way[-1]}, which has no address" if len(way) > 1 else "the name has no address"
-    return _Found((), 0.0, end)
-
 
 def _rank(host: str, address: str) -> bytes:
     """The place of an address among those of its host (rendezvous hashing, Thaler and Ravishankar 1998)."""
     return blake2b(f"{host} {address}".encode(), digest_size=8).digest()
-
-
-def _tries(timeout: float) -> int:
-    """How often c-ares must be ready to ask so that it does not give up before `timeout` does.
-
-    A server that was quick so far is asked again after a quarter of a second, and only then after longer
-    waits: with two tries a name that takes a second to resolve would never be.
-    """
-    tries = 1
-    while _FIRST_TRY * (2**tries - 1) < timeout and tries < 10:
-        tries += 1
-    return tries
