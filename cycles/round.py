@@ -154,6 +154,8 @@ def _may_ask(desk: steps.Desk, hosts: Sequence[str]) -> None:
     try:
         require_agent(desk.context.settings, hosts)
         soundness.check_files(desk.context.settings, SETTINGS)
+        if hosts and soundness.plugged(desk.context.settings):
+            steps.check_workers(desk)
     except UsageError:
         desk.context.work.give_up()
         raise

@@ -16,7 +16,7 @@ from crawl import trust
 from crawl.errors import SettingsError
 from crawl.policy import Settings
 
-__all__ = ["VIAS", "check", "check_files"]
+__all__ = ["VIAS", "check", "check_files", "plugged"]
 
 #: kinds of links there are on pages (column `via` of links; what names sitemaps has its own settings)
 VIAS: Final = ("a", "area", "link", "frame", "iframe", "refresh", "header", "redirect")
@@ -89,7 +89,7 @@ def check(settings: Settings, place: str) -> None:
 
 def check_files(settings: Settings, place: str) -> None:
     """The files and functions that settings name, where they are about to be used. Raises SettingsError."""
-    if not _OURS.issuperset(settings.content.types) or settings.content.readers:
+    if plugged(settings):
         from crawl import readers
 
         try:
@@ -98,6 +98,11 @@ def check_files(settings: Settings, place: str) -> None:
             raise SettingsError(f"{place}: {error}") from error
     if settings.tls.ca_file and (wrong := trust.fault(settings.tls.ca_file)):
         raise SettingsError(f"{place}: tls.ca_file{wrong}")
+
+
+def plugged(settings: Settings) -> bool:
+    """Whether anything but pages is read, so that a reader may be missing."""
+    return bool(settings.content.readers) or not _OURS.issuperset(settings.content.types)
 
 
 def _value(settings: Settings, key: str) -> Any:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crawl.journal import RATIO
-from cycles import dedup_task, merge_task, plan_task
+from cycles import dedup_task, merge_task, plan_task, soundness
 from cycles.claim import Part
 from cycles.context import Context
 from cycles.lazycluster import LazyCluster
@@ -46,6 +46,15 @@ def _on_cluster(desk: Desk, tasks: Sequence[Work]) -> list[Any]:
     from cycles.graph import run_all
 
     return run_all(desk.cluster.client, tasks, desk.progress.steps)
+
+
+def check_workers(desk: Desk) -> None:
+    """What settings name and rounds need must be on the workers' machines as well. Raises SettingsError.
+
+    A task a worker: they are spread over those that idle, which all do before a fetch.
+    """
+    check: Work = (soundness.check_files, (desk.context.settings, "on a worker"))
+    _on_cluster(desk, [check] * desk.cluster.slots)
 
 
 def plan(desk: Desk) -> Mapping[str, Any]:

@@ -28,8 +28,8 @@ def unread(row: Mapping[str, Any], fetches: Sequence[Mapping[str, Any]]) -> str 
         said = f"it says {safe(declared)}" if declared else "it says no type"
         return f"not read: {said}, but its first bytes are those of {safe(found)}; nothing of it is kept"
     if row["reason"] == "unsupported_type":
-        same = not declared or declared.partition(";")[0].strip().lower() == found
-        said = "" if same else f" (it says {safe(declared)})"
+        differs = declared and declared.partition(";")[0].strip().lower() != found
+        said = f" (it says {safe(declared)})" if declared and differs else ""
         return f"not read: it is {safe(found)}{said}, which is none of content.types; nothing of it is kept"
     if str(row["reason"]).startswith("reader_failed"):
         return f"the reader of {safe(found)} could make nothing of it"

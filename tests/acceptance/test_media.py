@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +20,11 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from cycles.cli import command
+from tests.acceptance.clusters import cluster
 from tests.acceptance.handmade import Crawl, Reply, Site, page, serving
 from tests.crawl.pdfs import one_page, stream, written
+from tests.crawls import crawl
+from tests.web.serve import toml
 
 START = datetime(2026, 2, 1, 6, tzinfo=UTC)
 SECOND = START + timedelta(hours=1)
@@ -298,3 +303,35 @@ def test_a_reader_that_is_not_installed_is_named_before_anything_is_done(told: T
     finally:
         toml.write_text(before)
     assert told.crawl.sql("SELECT max(round) AS last FROM rounds") == rounds
+
+
+@pytest.mark.slow
+def test_a_reader_that_the_workers_have_not_is_told_before_anything_is_asked(
+    tmp_path: Path, repo_root: Path
+) -> None:
+    root, here = str(tmp_path / "lake"), str(repo_root)
+    driver = {"PYTHONPATH": os.pathsep.join([here, str(repo_root / "examples" / "images")])}
+    with serving() as site, cluster(tmp_path / "cluster", 1, {"PYTHONPATH": here}) as workers:
+        site.put(HOST, "/", page("Home", "words"))
+        asked = ("run", root, "--scheduler", workers.address)
+        assert crawl("init", root).returncode == 0
+        settings = {
+            "agent": {"name": "Reader", "contact": "mailto:reader@example.org"},
+            "egress": {"allow": ["127.0.0.0/8"]},
+            "dns": {"hosts": {"*.test": "127.0.0.1"}},
+            "content": {
+                "types": ["text/html", "image/png"],
+                "readers": {"image/png": "crawl_cycles_images:read"},
+            },
+        }
+        (tmp_path / "lake" / "crawl.toml").write_text(toml(settings))
+        assert crawl("seed", root, site.url(HOST), environ=driver).returncode == 0
+        refused = crawl(*asked, environ=driver)
+        assert refused.returncode == 2
+        assert (
+            "on a worker: content.types: the reader of image/png, crawl_cycles_images:read" in refused.stderr
+        )
+        assert site.log == []
+        assert crawl("config", root, "set", "content.types", "text/html", environ=driver).returncode == 0
+        assert crawl(*asked, environ=driver).returncode == 0
+        assert len(site.asked(HOST, "/")) == 1
