@@ -15,15 +15,17 @@ import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from crawl import html, language, markup
 from crawl.errors import SettingsError
 from crawl.page import Page
 from crawl.pagelinks import Collector, Links, label
 from crawl.policy import Content
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["GROUP", "Link", "Reader", "Reading", "load", "named", "page_of"]
 
@@ -79,6 +81,8 @@ def named(content: Content) -> dict[str, str]:
 
 def _installed(kind: str) -> EntryPoint:
     """What an installed package offers for a type. Raises SettingsError where none does, or several."""
+    from importlib.metadata import entry_points  # 20 ms that only plug-ins are worth
+
     offers = sorted(set(entry_points(group=GROUP, name=kind)), key=lambda point: point.value)
     if len(offers) == 1:
         return offers[0]
