@@ -173,9 +173,9 @@ class HostQueue:
         before = self.state.excess_ms
         if not self.spans:
             return before
-        mean = self.excess_ms / self.spans
-        # a round counts by its requests: ten weigh as much as all before them
-        return mean if before is None else before + (mean - before) * self.spans / (self.spans + 10)
+        # a round counts by its requests: ten weigh as much as all before them, or as knowing of none
+        before = before or 0.0
+        return before + (self.excess_ms / self.spans - before) * self.spans / (self.spans + 10)
 
     def hold(self, until: datetime) -> None:
         """Leave the host, and those joined with it, alone until then, whatever it was before."""

@@ -219,7 +219,8 @@ def after(
         if first:
             opening = _average(opening, duration / _MS)
         if not first or ema is None:
-            ema = _average(ema, duration / _MS)
+            # what is known from a first request alone gives way to the first better figure
+            ema = _average(None if ema == state.first_ms else ema, duration / _MS)
     fault = outcome in HOST_FAULTS
     slowed = _slowed(state, ema, duration, outcome, policy, public)
     wait, rule = _gap(state, ema, slowed, duration, policy, public)

@@ -116,7 +116,8 @@ def test_a_round_tells_by_how_much_its_gaps_were_longer_than_they_had_to_be() ->
     assert host.pace() is None
     for _ in range(11):
         host.settle(ended(), quick, public=False, unit=0.0, fault=True)
-    assert (host.spans, host.pace()) == (10, 3_000.0)  # twice two seconds, beyond one; not after the first
+    # twice two seconds, beyond one; not after the first
+    assert (host.spans, host.excess_ms, host.pace()) == (10, 30_000.0, 1_500.0)
     host.state = replace(host.state, excess_ms=1_000.0)
     assert host.pace() == 2_000.0
     assert host.state.first_ms == 2_000.0

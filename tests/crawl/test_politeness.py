@@ -236,7 +236,7 @@ def test_the_first_request_of_a_round_says_little_of_those_that_follow() -> None
     state = first(new(), 0.5)
     assert (state.first_ms, state.latency_ema_ms) == (500.0, 500.0)  # until something better is known
     state = first(asked(state, took=0.1), 1.0)
-    assert (state.first_ms, state.latency_ema_ms) == (600.0, 300.0)
+    assert (state.first_ms, state.latency_ema_ms) == (600.0, 100.0)
     assert state.delay_ms == 10_000.0  # the gap after it is that of any other
 
 
