@@ -44,6 +44,9 @@ PLANNED: Final = pa.schema([*SEEN, pa.field("group", pa.int32()), pa.field("posi
 _DUE: Final = pa.schema([SEEN.field(name) for name in DUE])
 #: rows of a table in memory at once, where a table is read in pieces
 _PIECE: Final = 200_000
+#: characters of robots.txt in memory at once, and what a copy counts at least
+_TEXTS: Final = 32_000_000
+_LEAST: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ class Proposal:
     seeds: pa.Table  # CANDIDATES of seeds that `seen` does not have
     fresh: pa.Table  # SEEN rows of those seeds, by url_key
     hosts: pa.Table  # HOSTS of every host in the domains concerned, new ones included
-    robots: pa.Table  # ROBOTS, newest copies
+    robots: pa.Table  # newest copies without their texts, and how long those are
 
 
 def make(context: Context) -> dict[str, Any]:
@@ -71,11 +74,13 @@ def make(context: Context) -> dict[str, Any]:
     left = {
         "seeds": proposal.seeds,
         "hosts": proposal.hosts,
-        "robots": proposal.robots,
         "caps": proposal.plan.caps,
     }
     for name, table in left.items():
         files.write_work(store, work.path(f"{name}.parquet"), table)
+    with sql.connect(store, snapshot, context.now) as reader:
+        texts_of = _copies(reader, proposal.robots)
+        files.write_work_parts(store, work.path("robots.parquet"), ROBOTS, texts_of)
     return {
         "planned": proposal.plan.predicted.pages,
         "groups": [group.group for group in proposal.plan.predicted.groups],
@@ -115,10 +120,10 @@ def propose(context: Context) -> Proposal:
         free, held = _suppressed(fresh, reader.query("suppressed"))
         rows = pa.concat_tables([part.select(list(DUE)).cast(_DUE) for part in (*due, free)])
         joined = Groups(context.settings.politeness.groups)
-        copies = _copies(reader, encode(rows["origin"])[0])
+        copies = reader.query("robots-known", origins=encode(rows["origin"])[0])
         others = {domain for led in copies["elsewhere"].to_pylist() for domain in led or ()}
         hosts = _hosts(store, snapshot.files("hosts"), rows, others, joined, keyer, context.round)
-        robots = _copies(reader, _origins(rows, hosts))
+        robots = reader.query("robots-known", origins=_origins(rows, hosts))
     plan = select(
         rows,
         hosts,
@@ -136,9 +141,14 @@ def propose(context: Context) -> Proposal:
     return Proposal(plan=plan, seeds=seeds, fresh=fresh, hosts=hosts, robots=robots)
 
 
-def _copies(reader: sql.Reader, origins: list[str]) -> pa.Table:
-    """The newest robots copies of these origins (ROBOTS)."""
-    return reader.query("robots", origins=origins).select(ROBOTS.names).cast(ROBOTS)
+def _copies(reader: sql.Reader, known: pa.Table) -> Iterator[pa.Table]:
+    """The newest robots copies (ROBOTS) of what is known, texts of bounded length at a time."""
+    origins: Any = known["origin"].to_pylist()
+    piece = np.cumsum(ints(known["characters"]) + _LEAST) // _TEXTS
+    for part in np.split(np.arange(len(origins)), np.flatnonzero(np.diff(piece)) + 1):
+        some = [origins[i] for i in part.tolist()]
+        if some:
+            yield reader.query("robots", origins=some).select(ROBOTS.names).cast(ROBOTS)
 
 
 def _snapshot(context: Context) -> Snapshot:

@@ -94,10 +94,10 @@ def select(
 ) -> Plan:
     """Choose from the due rows (columns DUE, one row per url_key) what to fetch within the window.
 
-    `hosts` and `robots` hold the newest row (HOSTS, ROBOTS) of each host and origin concerned; one that has
-    none is new. Rows that are not due yet may be among `due` where a rule that blocked them may have changed.
-    `paused`: what an operator holds back, counted per host (host, count, score). `now` is planning time,
-    `started_at` real time; `groups` ≥ 1 fetch side by side.
+    `hosts` and `robots` hold the newest row (HOSTS, ROBOTS without text) of each host and origin concerned;
+    one that has none is new. Rows that are not due yet may be among `due` where a rule that blocked them may
+    have changed. `paused`: what an operator holds back, counted per host (host, count, score). `now` is
+    planning time, `started_at` real time; `groups` ≥ 1 fetch side by side.
     """
     rows = _again(due.select(list(DUE)).combine_chunks(), robots, now, policy_version)
     names, host = encode(rows["host"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from crawl.schema import HOSTS, ROBOTS
 from cycles import plan_task
-from lake import files, snapshot
+from lake import files, snapshot, sql
 from tests.cycles import smallround
 from tests.cycles.smallround import KEYER, NOW, REAL, key, link, visit
 from tests.lake import lakes, rows
@@ -136,6 +137,35 @@ def test_all_clocks_of_a_domain_and_valid_robots_copies_go_along(lake: smallroun
     assert ROBOTS.names == robots.column_names
     assert ["http://a.one.test", "http://www.one.test"] == sorted(robots["origin"].to_pylist())
     assert 0 == plan["predicted"]["robots"]
+
+
+def test_texts_of_robots_copies_are_never_in_memory_together(
+    lake: smallround.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_task, "_TEXTS", 1_000)
+    lake.seed(*(f"http://h{n}.test/" for n in range(5)))
+    copies = rows.table(
+        "robots",
+        origin=[f"http://h{n}.test" for n in range(5)],
+        version=[f"v{n}" for n in range(5)],
+        text=["#" * 900] * 5,
+        valid_until=[NOW + timedelta(hours=1)] * 5,
+    )
+    lakes.put(lake.store, "robots", copies)
+    asked = []
+    query = sql.Reader.query
+
+    def watched(reader: sql.Reader, name: str, **given: Any) -> pa.Table:
+        if name == "robots":
+            asked.append(len(given["origins"]))
+        return query(reader, name, **given)
+
+    monkeypatch.setattr(sql.Reader, "query", watched)
+    context = lake.context(versions=snapshot.heads(lake.store))
+    plan_task.make(context)
+    robots = files.read_work(lake.store, context.work.path("robots.parquet"))
+    assert robots.select(ROBOTS.names).equals(copies.select(ROBOTS.names).cast(robots.schema))
+    assert asked == [1] * 5
 
 
 def test_what_robots_denied_is_looked_at_again_when_the_copy_changed(lake: smallround.Lake) -> None:
