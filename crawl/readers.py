@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from crawl import html, language, markup
+from crawl import html, markup
 from crawl.errors import SettingsError
 from crawl.page import Page
 from crawl.pagelinks import Collector, Links, label
@@ -129,6 +129,7 @@ def _function(kind: str, at: str) -> Reader:
 def page_of(reading: object, page_url: str, limit: int) -> tuple[Page, str | None]:
     """What a reader gave as a page, and its metadata as JSON. `limit`: links that are taken.
 
+    Its language is the one the reader tells, if that is one.
     Raises TypeError or ValueError for what is no reading.
     """
     if isinstance(reading, Page):
@@ -136,17 +137,12 @@ def page_of(reading: object, page_url: str, limit: int) -> tuple[Page, str | Non
     if not isinstance(reading, Reading):
         raise TypeError(f"a reader gives a Reading, not {type(reading).__name__}")
     text = _squeezed(reading.text)[:_TEXT_CHARS]
-    spoken, told_by = None, None
-    if reading.language and (spoken := markup.language_tag(_text(reading.language))):
-        told_by = "markup"
-    elif spoken := language.detect(text):
-        told_by = "detected"
+    spoken = None if reading.language is None else markup.language_tag(_text(reading.language))
     page = replace(
         _BLANK,
         charset="",
         title=_squeezed(reading.title)[:_TITLE_CHARS],
         language=spoken,
-        language_source=told_by,
         text=text,
         base=page_url,
         links=_links(reading.links, page_url, limit),
