@@ -16,6 +16,7 @@ from crawl.policy import Recrawl
 from crawl.robots import RobotsCopy
 from crawl.scope import allowed
 from cycles import reading
+from cycles.hostwords import held_back
 from cycles.setup import Lake
 from lake import sql
 
@@ -69,6 +70,7 @@ def explain(lake: Lake, text: str, now: datetime) -> dict[str, Any]:
     found["paused_by"] = (
         _paused_by(found["suppressions"]) if found["row"] and found["row"]["paused"] else None
     )
+    found["held_back"] = list(held_back(found["host_state"], lake.settings.politeness))
     found["absence"] = _absence(lake.settings.recrawl)
     found["merged_through"] = reading.merged_through(lake.store)
     found["scope"] = allowed(

@@ -28,7 +28,7 @@ KEYS: Mapping[str, str] = {
     "round": "last committed round; 0 before the first",
     "states": "URLs by stored state",
     "urls": "known, due, due_hosts, paused, never_fetched, to_retry, oldest_eligible, next_due",
-    "hosts": "hosts, circuit_open, circuit_half_open, failing, paused, with_due_urls",
+    "hosts": "hosts, circuit_open, circuit_half_open, failing, slowed, paused, with_due_urls",
     "open_round": "round, now, opened_at, stage of the round that is not committed; null when there is none",
     "holder": "fence, host, pid, since, state (running, released, gone, silent) of the last driver, or null",
     "waiting": "seeds not yet known, links not yet merged, link_rounds they are from",
@@ -113,7 +113,7 @@ def told(found: Mapping[str, Any]) -> str:
         f"due now   {urls['due']:,} on {counted(urls['due_hosts'], 'host')}{_since(urls['oldest_eligible'])}",
         f"next due  {_next(urls)}",
         f"hosts     {hosts['hosts']:,} known · {hosts['failing']:,} failing"
-        f" · {hosts['circuit_open']:,} shut off",
+        f" · {hosts['circuit_open']:,} shut off · {hosts['slowed']:,} slowed down by 429 or 503",
         f"waiting   {counted(waiting['seeds'], 'seed')} · {counted(waiting['links'], 'link')} to be merged",
         f"paused    {_paused(found['paused'])}",
         f"open      {_open(found['open_round'])}",

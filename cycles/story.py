@@ -348,9 +348,7 @@ def _next(facts: Facts) -> Iterator[str]:
         yield "held back until somebody says `crawl resume`"
     if facts["scope"] is not None:
         yield f"out of scope by today's settings ({facts['scope']})"
-    host = facts["host_state"]
-    if host is not None and host["circuit"] != "closed":
-        yield f"its host is shut off ({host['circuit']}) after {host['consecutive_errors']} errors in a row"
+    yield from facts["held_back"]
 
 
 def _why_then(
