@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
@@ -31,6 +31,9 @@ _TITLE_CHARS: Final = 1_000
 _DESCRIPTION_CHARS: Final = 2_000
 #: children of the body, and noscripts, that are looked at for signs of scripts
 _SIGNS: Final = 40
+
+#: meta elements with their attributes
+_Metas: TypeAlias = "list[tuple[LexborNode, dict[str, str | None]]]"
 
 _FACTORY: Final = LexborHTMLParser("")
 
@@ -110,7 +113,8 @@ def _read(
             node.decompose(recursive=False)
     base = _base(parts.bases, page_url)
     spelt = "utf-8" if encoding in {"utf-16le", "utf-16be", "replacement"} else encoding
-    target = _refresh(parts.metas)
+    metas = [(node, node.attributes) for node in parts.metas]
+    target = _refresh(metas)
     links = pagelinks.Collector(base, spelt, limit)
     _dissolve(tree, parts.inline)
     if target is not None and target[1]:
@@ -122,8 +126,8 @@ def _read(
     links.extend(_anchors(parts.anchors))
     _dissolve(tree, parts.anchors)
     text = _squeeze(tree.body.text(separator=" ")) if tree.body is not None else ""  # a frameset has no body
-    described = _metas(parts.metas, "name", {"description"})
-    spoken, told_by = language.told(_declared(parts), content_language, text)
+    described = _metas(metas, "name", {"description"})
+    spoken, told_by = language.told(_declared(parts.html, metas), content_language, text)
     return Page(
         charset=encoding,
         title=_title(parts.titles),
@@ -134,7 +138,7 @@ def _read(
         base=base,
         links=links.done(),
         canonical=_canonical(parts.head_links, base, encoding),
-        robots=_robots(parts.metas, agent),
+        robots=_robots(metas, agent),
         refresh=_resolved(target, base, encoding),
         scripts=len(parts.scripts),
         script_chars=scripts,
@@ -218,6 +222,8 @@ def _scripts(nodes: list[LexborNode]) -> int:
 
 def _signs(tree: LexborHTMLParser, parts: _Parts) -> tuple[str, ...]:
     """Signs that scripts make the page: outermost elements, scripts, and what it says without them."""
+    if not parts.scripts:
+        return ()
     found: set[str] = set()
     outermost = parts.html[:1]
     if tree.body is not None:
@@ -300,24 +306,23 @@ def _base(nodes: list[LexborNode], page_url: str) -> str:
     return page_url
 
 
-def _metas(nodes: list[LexborNode], key: str, values: set[str]) -> list[tuple[LexborNode, str]]:
+def _metas(metas: _Metas, key: str, values: set[str]) -> list[tuple[LexborNode, str]]:
     """The meta elements whose attribute `key` is one of `values`, with their content."""
     found = []
-    for node in nodes:
-        attributes = node.attributes
+    for node, attributes in metas:
         if (attributes.get(key) or "").strip().lower() in values and attributes.get("content"):
             found.append((node, attributes["content"] or ""))
     return found
 
 
-def _robots(metas: list[LexborNode], agent: str) -> tuple[str, ...]:
+def _robots(metas: _Metas, agent: str) -> tuple[str, ...]:
     """Directives for everybody and for our agent, each once."""
     names = {"robots", agent.lower()} if agent else {"robots"}
     said = [word for _, content in _metas(metas, "name", names) for word in directives.of_meta(content)]
     return tuple(dict.fromkeys(said))
 
 
-def _refresh(metas: list[LexborNode]) -> tuple[float, str] | None:
+def _refresh(metas: _Metas) -> tuple[float, str] | None:
     """The first that is one counts, as in a browser, which runs scripts and so sees no noscript."""
     for node, content in _metas(metas, "http-equiv", {"refresh"}):
         found = markup.refresh(content)
@@ -354,13 +359,13 @@ def _title(nodes: list[LexborNode]) -> str:
     return ""
 
 
-def _declared(parts: _Parts) -> str | None:
+def _declared(roots: list[LexborNode], metas: _Metas) -> str | None:
     """The lang of html, else the pragma that servers set in its stead."""
-    for node in parts.html:
+    for node in roots:
         attributes = node.attributes
         if found := markup.language_tag(attributes.get("lang") or attributes.get("xml:lang") or ""):
             return found
-    declared = _metas(parts.metas, "http-equiv", {"content-language"})
+    declared = _metas(metas, "http-equiv", {"content-language"})
     return markup.language_tag(declared[0][1]) if declared else None
 
 

@@ -25,6 +25,8 @@ __all__ = [
 _REFRESH: Final = re.compile(r"[\t\n\f\r ]*(?:([0-9]+)(\.[0-9]+)?|(?=\.))[0-9.]*(.*)", re.DOTALL)
 _URL_WORD: Final = re.compile(r"url[\t\n\f\r ]*=[\t\n\f\r ]*", re.IGNORECASE)
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8})*")
+#: characters of a rel that are read
+_REL: Final = 200
 _SPACE: Final = "\t\n\f\r "
 _HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _FEED_TYPES: Final = frozenset({"application/rss+xml", "application/atom+xml"})
@@ -49,10 +51,16 @@ def refresh(content: str) -> tuple[float, str] | None:
     return seconds, rest.strip(_SPACE)
 
 
-@lru_cache(maxsize=4096)
 def rel_tokens(rel: str) -> str | None:
-    """Tokens of a rel attribute: lower case, one space between two; None when there are none."""
-    return " ".join(rel.lower().split())[:200] or None
+    """Tokens of a rel attribute, as far as it is no essay: lower case, one space between two; None when there
+    are none.
+    """
+    return _tokens(rel if len(rel) <= _REL else rel[:_REL])
+
+
+@lru_cache(maxsize=4096)  # of short texts only: what is remembered must not fill the memory
+def _tokens(rel: str) -> str | None:
+    return " ".join(rel.lower().split()) or None
 
 
 def language_tag(text: str) -> str | None:

@@ -21,11 +21,15 @@ def signs(markup: str) -> tuple[str, ...]:
             '<body><div id="__next"><p>x</div><script id="__NEXT_DATA__">{}</script>',
             ("__NEXT_DATA__", "id=__next"),
         ),
-        ("<html ng-app=x><body data-ng-app>", ("data-ng-app", "ng-app")),
-        ("<body><app-root ng-version=17></app-root>", ("app-root", "ng-version")),
-        ("<body><noscript>You need to enable <b>JavaScript</b> to run this app.</noscript>", ("noscript",)),
-        ("<body><noscript><img src=pixel></noscript><p id=main>text", ()),
-        ("<body><div><div id=root></div></div>", ()),  # not one of the outermost
+        ("<html ng-app=x><body data-ng-app><script src=a></script>", ("data-ng-app", "ng-app")),
+        ("<body><app-root ng-version=17></app-root><script src=a></script>", ("app-root", "ng-version")),
+        (
+            "<body><noscript>Please enable <b>JavaScript</b>.</noscript><script src=a></script>",
+            ("noscript",),
+        ),
+        ("<body><noscript><img src=pixel></noscript><p id=main>text<script src=a></script>", ()),
+        ("<body><div><div id=root></div></div><script src=a></script>", ()),  # not one of the outermost
+        ("<body><div id=root></div>", ()),  # without a script nothing is made by one
         ("", ()),
     ],
 )
