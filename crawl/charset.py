@@ -30,6 +30,8 @@ FALLBACK: Final = "windows-1252"
 #: later `meta` while parsing starts over with it: reading further at once comes to the same.
 SCAN_BYTES: Final = 65_536
 
+#: characters of a Content-Type that are read
+_HEADER: Final = 4_096
 #: what a detector reads of a body, from shortly before the first octet that is not ASCII
 _DETECTED_BYTES: Final = 262_144
 #: fewer octets beyond ASCII are signs of punctuation, which every guess fits
@@ -78,13 +80,17 @@ def sniff(body: bytes, content_type: str | None) -> tuple[str, int]:
     return declared or _prescan(body[:SCAN_BYTES]) or _xml(body) or _undeclared(body), 0
 
 
-@lru_cache(maxsize=1024)  # a site sends one header for all its pages
 def from_content_type(value: str) -> str | None:
     """WHATWG name of a Content-Type's charset; None when it has none or one that is no label.
 
     The first parameter named charset that names an encoding counts; a quoted value must be the parameter's
     whole value, and what follows a comma belongs to a second header that a proxy joined on.
     """
+    return _from_content_type(value[:_HEADER])
+
+
+@lru_cache(maxsize=1024)  # a site sends one header for all its pages; of long ones the beginning is kept
+def _from_content_type(value: str) -> str | None:
     for found in _PARAMETER.finditer(value):
         name, quoted, after, bare = found.groups()
         if name.strip().lower() != "charset":

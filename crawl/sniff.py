@@ -144,9 +144,13 @@ _KNOWN_IMAGES: Final = frozenset(kind for kind in _TYPES if kind.startswith("ima
 _PDF_WITHIN: Final = 1024
 
 
-@lru_cache(maxsize=4096)
 def supplied(content_type: str | None) -> str:
     """5.1: the type a header declares, without parameters, in lower case; empty where it declares none."""
+    return _supplied(content_type[:1_000]) if content_type else ""
+
+
+@lru_cache(maxsize=4096)  # of their beginnings: what is remembered of strangers' headers is short
+def _supplied(content_type: str) -> str:
     essence = markup.media_type(content_type)
     return essence if _TOKEN.fullmatch(essence) else ""
 
