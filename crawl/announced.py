@@ -20,11 +20,14 @@ import pyarrow.compute as pc
 
 from crawl import recrawl
 from crawl.columns import Bools, Column, Ints, among, flags, floats, ints, take, texts
-from crawl.sitemap import CHANGEFREQ
 from crawl.state import State
 
-__all__ = ["KINDS", "Announced", "apply", "hints", "kinds", "reduce"]
+__all__ = ["CHANGEFREQ", "DEFAULT_PRIORITY", "KINDS", "Announced", "apply", "hints", "kinds", "reduce"]
 
+#: sitemaps.org `changefreq`, from often to hardly ever
+CHANGEFREQ: Final = ("always", "hourly", "daily", "weekly", "monthly", "yearly", "never")
+#: sitemaps.org: what an entry's priority is taken for that gives none, or one we cannot use
+DEFAULT_PRIORITY: Final = 0.5
 #: from what most candidates are to what says most
 KINDS: Final = ("page", "feed", "sitemap")
 _NEVER: Final = np.iinfo(np.int64).min

@@ -1,10 +1,10 @@
 """Which of the due URLs a round asks, and why each other one waits.
 
 What always holds: a host, and hosts that share a clock or a public address, get no more than that allows; the
-best of what is due comes first: by tier, score, how long a URL has waited, and key; a URL never fetched (tier
-discovery) stands where its score puts it. A host whose Crawl-delay is longer than `long_crawl_delay` is kept
-to it, and no round waits for it. The same rows in any order give the same choice. It groups nothing and reads
-no clock.
+best of what is due comes first: by tier, score, how long a URL has waited, within its host by what its
+sitemap says of it, and key; a URL never fetched (tier discovery) stands where its score puts it. A host whose
+Crawl-delay is longer than `long_crawl_delay` is kept to it, and no round waits for it. The same rows in any
+order give the same choice. It groups nothing and reads no clock.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crawl.addressplan import beyond
+from crawl.announced import CHANGEFREQ, DEFAULT_PRIORITY
 from crawl.capacity import Clocks
 from crawl.columns import Bools, Column, Floats, Ints, among, floats, ints, ranks
 from crawl.forecast import chains, work
@@ -47,7 +48,7 @@ def choose(of: Work, settings: Settings, groups: int) -> tuple[Ints, Bools, Text
     score = floats(of.rows["score"])
     tier = _rank(of.rows["tier"], score, settings.planning.cuts)
     better = (ints(of.rows["url_key"]), ints(of.rows["eligible_since"]), -score, tier)
-    order = np.lexsort((*better, of.host))
+    order = np.lexsort((better[0], *_hints(of.rows), *better[1:], of.host))
     host = of.host[order]
     picked = ranks(host) < clock.capacity[host]
     why = clock.reason[host]
@@ -97,6 +98,13 @@ def _beside(of: Work, pages: Ints, settings: Settings, groups: int) -> Ints:
     asks = np.bincount(clock.line, of.asks, len(of.names)).astype(np.int64)[clock.line]
     fits = np.ceil(np.maximum(until - clock.line_wait_s, 0.0) / clock.line_step_s).astype(np.int64)
     return np.where(clock.slow, np.where(fits > 0, np.maximum(fits - asks, 1), 0), np.iinfo(np.int64).max)
+
+
+def _hints(rows: pa.Table) -> tuple[Floats, Floats]:
+    """What sitemaps say that matters within a host alone, the lesser first: how often, and priority."""
+    often = among(rows["changefreq"], CHANGEFREQ)
+    asked = np.nan_to_num(floats(rows["sitemap_priority"]), nan=DEFAULT_PRIORITY)
+    return np.where(often < 0, len(CHANGEFREQ) / 2, often).astype(np.float64), -asked
 
 
 def _rank(tier: Column, score: Floats, cuts: tuple[float, float, float]) -> Ints:

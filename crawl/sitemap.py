@@ -31,6 +31,7 @@ from typing import Final, NamedTuple, overload
 
 from crawl import charset, lastmod, sitemapxml
 from crawl import url as urls
+from crawl.announced import CHANGEFREQ, DEFAULT_PRIORITY
 from crawl.content import TOO_LARGE, Decoder
 
 __all__ = ["CHANGEFREQ", "MOST_BYTES", "MOST_URLS", "Entries", "Entry", "Sitemap", "read"]
@@ -38,10 +39,6 @@ __all__ = ["CHANGEFREQ", "MOST_BYTES", "MOST_URLS", "Entries", "Entry", "Sitemap
 #: sitemaps.org: a sitemap is at most 50 MB uncompressed and holds at most 50,000 URLs
 MOST_BYTES: Final = 52_428_800
 MOST_URLS: Final = 50_000
-#: sitemaps.org `changefreq`, from often to hardly ever
-CHANGEFREQ: Final = ("always", "hourly", "daily", "weekly", "monthly", "yearly", "never")
-#: sitemaps.org: what an entry's priority is taken for that gives one we cannot use
-_PRIORITY: Final = 0.5
 #: gzip around gzip (a `.gz` file sent with Content-Encoding: gzip), and once more
 _LAYERS: Final = 3
 _LINE: Final = re.compile(rb"[^\r\n]+")
@@ -281,8 +278,8 @@ def _priority(text: str | None) -> float | None:
     try:
         value = float(text.replace(",", "."))
     except ValueError:
-        return _PRIORITY
-    return value if math.isfinite(value) and 0.0 <= value <= 1.0 else _PRIORITY
+        return DEFAULT_PRIORITY
+    return value if math.isfinite(value) and 0.0 <= value <= 1.0 else DEFAULT_PRIORITY
 
 
 def _alternates(texts: tuple[str, ...], base: str) -> tuple[str, ...]:

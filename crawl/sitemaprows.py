@@ -112,7 +112,7 @@ def _children(locs: Sequence[str], source: str, level: int, settings: policy.Sit
 
 
 def _at_once(dates: Sequence[int | None]) -> bool:
-    """Whether a list dates everything to one moment, say that of the request: such dates tell nothing apart."""
+    """Whether a list dates everything to one moment, say that of the request."""
     given = [date for date in dates if date is not None]
     return len(given) >= _MANY and max(given) - min(given) <= _MOMENT
 

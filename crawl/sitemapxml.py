@@ -55,6 +55,7 @@ _ROOT: Final = re.compile(
     rb"<(?:[A-Za-z_][\w.-]*:)?(urlset|sitemapindex|rss|rdf|feed)(?=[\s/>])", re.IGNORECASE
 )
 _HTML: Final = re.compile(rb"<(?:html|head|body)(?=[\s/>])", re.IGNORECASE)
+_PAGE: Final = re.compile(rb"<(?:!doctype\s+html|html|head|body|title)(?=[\s/>])", re.IGNORECASE)
 #: comments and a document type, with what it declares; none of it is looked into
 _ASIDE: Final = re.compile(
     rb"<!--.*?(?:-->|\Z)|<!DOCTYPE[^\[>]*(?:\[.*?(?:\]\s*>|\Z)|>|\Z)", re.IGNORECASE | re.DOTALL
@@ -111,8 +112,8 @@ def find_root(head: bytes) -> tuple[str, int] | None:
 
 
 def is_html(document: bytes) -> bool:
-    """Whether a document without such a root element begins as a page."""
-    return _HTML.search(document, 0, _HEAD) is not None
+    """Whether a document without such a root element is a page."""
+    return _PAGE.search(document, 0, _HEAD) is not None
 
 
 def read(document: bytes, kind: str, root: int, most: int) -> Fields:

@@ -102,15 +102,25 @@ def init(root: str) -> None:
     show_default=True,
     help="Of seeds that name none themselves.",
 )
+@click.option(
+    "--kind",
+    type=click.Choice(["page", "sitemap", "feed"]),
+    default="page",
+    show_default=True,
+    help="Of seeds that name none themselves: how they are read.",
+)
 @NOW
-def seed(root: str, urls: tuple[str, ...], file: Path | None, priority: str, now: datetime | None) -> None:
+def seed(
+    root: str, urls: tuple[str, ...], file: Path | None, priority: str, kind: str, now: datetime | None
+) -> None:
     """Give URLs to start from. What is no URL in scope is told with its line and reason."""
     from cycles import seeding, setup
 
     if not urls and file is None:
         raise click.UsageError("give URLs, or a file with --file")
     lake = setup.open_lake(root)
-    added = seeding.add(lake, urls, file, priority=priority, who=setup.who(), now=_now(now), tell=_say)
+    given = {"priority": priority, "kind": kind}
+    added = seeding.add(lake, urls, file, **given, who=setup.who(), now=_now(now), tell=_say)
     click.echo(f"accepted {added.accepted:,}, refused {added.refused:,}")
     if not added.accepted:
         raise UsageError("no seed was accepted")

@@ -62,6 +62,7 @@ def explain(lake: Lake, text: str, now: datetime) -> dict[str, Any]:
             found[part] = next(iter(reading.query(reader, question, **asked)), None)
         found["rounds"] = reading.query(reader, "rounds-at")
         found["referrer"] = _url_of(reader, (found["row"] or {}).get("first_referrer_key"))
+        found["announcer"] = _url_of(reader, (found["row"] or {}).get("announced_by"))
         found["redirects_to"] = _url_of(reader, (found["row"] or {}).get("redirect_to_key"))
     agent = lake.settings.agent.name
     found["robots_copy"] = _copy(found["robots"], found["row"], found["url"], agent)

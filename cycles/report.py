@@ -17,7 +17,7 @@ from crawl.errors import UsageError
 from cycles import reading
 from cycles.output import grid, shown
 from cycles.setup import Lake
-from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SKIPPED, UNPARSED, counted
+from cycles.wording import CARRIED, LEFT_OUT, LISTED, SCOPE, SKIPPED, UNPARSED, counted
 from lake import snapshot
 
 __all__ = ["PARTS", "report", "told"]
@@ -39,7 +39,7 @@ _HOSTS: Final = 20
 #: stages in the order in which a round runs them
 _STAGES: Final = ("plan", "fetch", "parse", "dedup", "merge", "publish", "seal", "commit")
 #: words of the codes that a report's tables have
-_WORDS: Final = {**SCOPE, **LEFT_OUT, **CARRIED}
+_WORDS: Final = {**SCOPE, **LEFT_OUT, **CARRIED, **LISTED}
 
 
 def report(lake: Lake, round_: int | None, now: datetime) -> dict[str, Any]:
@@ -135,6 +135,12 @@ def _funnel(funnel: Sequence[Mapping[str, Any]], fates: Sequence[Mapping[str, An
         f"  besides: {counted(steps['stored'], 'document')} confirmed, new or unchanged;"
         f" {counted(steps['index_ready'], 'event')}; {counted(steps['discovered'], 'URL')} discovered",
     ]
+    if steps["lists_planned"] or steps["lists_asked"]:
+        lines.append(
+            f"  of these, sitemaps and feeds: {steps['lists_planned']:,} planned,"
+            f" {steps['lists_asked']:,} asked, {steps['lists_fetched']:,} fetched, {steps['lists_parsed']:,} read;"
+            f" they named {counted(steps['listed'], 'new URL')}"
+        )
     return lines
 
 

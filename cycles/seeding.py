@@ -50,7 +50,7 @@ class Seed:
 
     line: int
     text: str
-    kind: str = "page"
+    kind: str | None = None  # None: what the command says
     priority: str | None = None
     broken: str | None = None  # reason code when the line could not even be read
 
@@ -190,18 +190,18 @@ def _parquet(path: Path) -> Iterator[Seed]:
 
 def _row(number: int, row: Mapping[str, Any]) -> Seed:
     text = str(row.get("url") or "").strip()
-    kind = str(row.get("kind") or "page").strip().lower()
+    kind = str(row.get("kind") or "").strip().lower() or None
     priority = str(row.get("priority") or "").strip().lower() or None
     broken = None
-    if kind not in KINDS:
-        broken = "kind_unknown"
+    if kind is not None and kind not in KINDS:
+        broken, kind = "kind_unknown", None
     elif priority is not None and priority not in PRIORITIES:
         broken = "priority_unknown"
     elif not text or "\ufffd" in text:
         broken = "not_utf8" if text else "url_empty"
     elif "\n" in text or "\r" in text:
         broken = "line_break"  # an unclosed quote swallowed lines; joined they might look like an address
-    return Seed(number, text, kind if kind in KINDS else "page", priority, broken)
+    return Seed(number, text, kind, priority, broken)
 
 
 def judge(
@@ -213,16 +213,17 @@ def judge(
     now: datetime,
     added_by: str,
     refused: Callable[[Refusal], None],
+    kind: str = "page",
 ) -> Iterator[pa.Table]:
     """Batches of rows of `seeds`, in the order given; `refused` is told of every refusal as it is met."""
     batch: list[Seed] = []
     for seed in seeds:
         batch.append(seed)
         if len(batch) == BATCH:
-            yield _rows(batch, keyer, settings, priority, now, added_by, refused)
+            yield _rows(batch, keyer, settings, priority, kind, now, added_by, refused)
             batch = []
     if batch:
-        yield _rows(batch, keyer, settings, priority, now, added_by, refused)
+        yield _rows(batch, keyer, settings, priority, kind, now, added_by, refused)
 
 
 def _rows(
@@ -230,6 +231,7 @@ def _rows(
     keyer: Keyer,
     settings: Settings,
     priority: str,
+    kind: str,
     now: datetime,
     added_by: str,
     refused: Callable[[Refusal], None],
@@ -247,7 +249,7 @@ def _rows(
     columns: dict[str, Sequence[Any]] = {
         "url": [s.text for s in batch],
         "url_key": [next(keys) if u is not None else None for u in urls],
-        "kind": [s.kind for s in batch],
+        "kind": [s.kind or kind for s in batch],
         "priority": [s.priority or priority for s in batch],
         "added_at": [now] * len(batch),
         "added_by": [added_by] * len(batch),
@@ -306,6 +308,7 @@ def add(
     file: Path | None,
     *,
     priority: str,
+    kind: str = "page",
     who: str,
     now: datetime,
     tell: Callable[[str], None],
@@ -333,6 +336,7 @@ def add(
         now=now,
         added_by=who,
         refused=refused,
+        kind=kind,
     )
     rows = ledger.append(lake.store, "seeds", batches)
     if refusals > TOLD:

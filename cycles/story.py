@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from crawl.faults import REASONS
+from cycles import foundwords
 from cycles.output import safe, shown
 from cycles.typewords import read_as, unread
 from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SEED, SKIPPED, said
@@ -210,11 +211,7 @@ def _robots(copy: Mapping[str, Any]) -> str:
 
 def _found(facts: Facts) -> Iterator[str]:
     row = facts["row"]
-    by = "given as a seed" if row["found_by"] == "seed" else f"found by {row['found_by']}"
-    source = f" from {safe(facts['referrer'] or 'page ' + str(row['first_referrer_key']))}"
-    where = source if row["first_referrer_key"] is not None else ""
-    when = f"in round {row['first_seen_round']}, {shown(row['first_seen_at'])}"
-    yield f"{by}{where} {when}, depth {row['depth']}"
+    yield from foundwords.origin(row, facts["referrer"], facts.get("announcer"))
     if row["discovered_url"] != row["url"]:
         yield f"first spelled {safe(row['discovered_url'])}"
     for seed in facts["seeds"][:5]:

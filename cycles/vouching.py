@@ -45,10 +45,16 @@ def write(context: Context, planned: pa.Table, snapshot: Snapshot) -> None:
         with sql.connect(work.store, snapshot, context.now) as reader:
             named = _named(reader, sorted({one["url"] for line in lines.values() for one in line}))
     hosts = {
-        key: sorted(set().union(*(named.get(one["url"], ()) for one in line))) for key, line in lines.items()
+        key: sorted({host for one in line for host in (*named.get(one["url"], ()), *_given(one))})
+        for key, line in lines.items()
     }
     table = pa.table({"url_key": list(hosts), "hosts": list(hosts.values())}, schema=_ROWS)
     files.write_work(work.store, work.path(_NAME), table.sort_by("url_key"))
+
+
+def _given(row: Mapping[str, Any]) -> list[str]:
+    """The host of a seed: it may be too new for `seen` to have it."""
+    return [url.host(row["url"])] if row["found_by"] == "seed" else []
 
 
 def _lines(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["CARRIED", "LEFT_OUT", "SCOPE", "SEED", "SKIPPED", "UNPARSED", "counted", "said"]
+__all__ = ["CARRIED", "LEFT_OUT", "LISTED", "SCOPE", "SEED", "SKIPPED", "UNPARSED", "counted", "said"]
 
 #: why a URL was left out of a plan
 LEFT_OUT: Final[Mapping[str, str]] = {
@@ -62,6 +62,23 @@ SCOPE: Final[Mapping[str, str]] = {
     "too_many_parameters": "its query has more parameters than limits.parameters",
     "repeated_segment": "a path segment repeats more often than limits.repeated_segment",
     "url_credentials": "it carries user name or password",
+}
+#: why an entry of a sitemap was not taken, or what is missing of a sitemap
+LISTED: Final[Mapping[str, str]] = {
+    "sitemap_cross_site": "a sitemap named it that may not speak for its host or folder",
+    "sitemap_nesting": "an index lies deeper in others than sitemaps.nesting",
+    "sitemap_hosts": "an index names sitemaps of more hosts than sitemaps.hosts",
+    "sitemap_loop": "an index names itself",
+    "sitemap_too_many_urls": "a sitemap has more entries than sitemaps.urls",
+    "sitemap_too_large": "a sitemap is larger than sitemaps.bytes; its entries up to there count",
+    "sitemap_xml_cut": "a sitemap ends early; its entries up to there count",
+    "sitemap_xml_entities": "a sitemap declares entities, which are left out",
+    "sitemap_encoding_truncated": "a compressed sitemap ends early; its entries up to there count",
+    "sitemap_encoding_corrupt": "a compressed sitemap is broken; its entries up to there count",
+    "not_a_sitemap": "neither a sitemap nor a feed",
+    "no_location": "an entry without an address",
+    "no_scheme": "an entry whose address lacks its scheme",
+    "bad_characters": "an entry whose address cannot be decoded",
 }
 #: why a line is no seed, where scope does not say it
 SEED: Final[Mapping[str, str]] = {

@@ -52,6 +52,7 @@ __all__ = ["DUE", "Plan", "select"]
 DUE: Final = (
     "url_key", "url", "origin", "host", "domain", "state", "last_outcome", "robots_version", "policy_version",
     "tier", "score", "eligible_since", "next_fetch_at", "kind",
+    "changefreq", "sitemap_priority",
 )  # fmt: skip
 
 #: why a URL is asked now, by its state

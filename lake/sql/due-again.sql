@@ -8,7 +8,7 @@ WITH copies AS (
 )
 SELECT
     u.url_key, u.url, u.origin, u.host, u.domain, u.state, u.last_outcome, u.robots_version, u.policy_version,
-    u.tier, u.score, u.eligible_since, u.next_fetch_at, u.kind
+    u.tier, u.score, u.eligible_since, u.next_fetch_at, u.kind, u.changefreq, u.sitemap_priority
 FROM urls AS u
 LEFT JOIN copies AS c ON c.origin = u.origin
 WHERE NOT u.due AND NOT u.paused

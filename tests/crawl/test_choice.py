@@ -73,3 +73,22 @@ def test_when_a_round_is_full_a_long_crawl_delay_comes_last() -> None:
     made = select(due, hosts, settings=replace(FAST, planning=Planning(urls=5)))
     assert counts(made) == {"a.test": 5}
     assert cuts(made) == {("slow.test", "round_cap"): (1, 0.5)}
+
+
+def test_what_a_sitemap_says_orders_the_pages_of_its_host_and_gives_it_nothing_over_others() -> None:
+    said = [(0.1, "daily"), (0.9, "never"), (None, "hourly"), (0.9, "daily"), (None, None)]
+    due = [
+        due_row(key, "a.test", sitemap_priority=worth, changefreq=often)
+        for key, (worth, often) in enumerate(said)
+    ]
+    due += [due_row(10 + key, "b.test") for key in range(5)]
+    made = select(due, settings=replace(FAST, planning=Planning(urls=5)))
+    assert {row["url_key"] for row in planned(made)} == {
+        0,
+        1,
+        2,
+        3,
+        4,
+    }  # by key, as if nobody had said anything
+    made = select(due[:5], window_s=3.0)
+    assert [row["url_key"] for row in planned(made)] == [3, 1, 2]

@@ -96,6 +96,7 @@ def test_encodings_are_told_by_their_bytes(encoding: str) -> None:
         (b" \n", "empty"),
         (b"<html><a href='/x'>", "html"),
         (b"<!DOCTYPE html><title>404</title><body>", "html"),
+        (b"<!doctype html>\n<title>404</title>", "html"),
         (b'{"error": 404}', "not_a_sitemap"),
         (b"http\n", "not_a_sitemap"),
         (b"<opml><body/></opml>", "html"),
