@@ -232,8 +232,8 @@ def _content(row: Mapping[str, Any], types: Collection[str]) -> dict[str, Any]:
     """Validators and hash of the content, to ask whether it changed.
 
     None of them where nothing was read of it and its type is one that is read (by now): "not modified" would
-    leave it unread. None either where its header asked something of those who index: only a whole answer shows
-    whether it still does.
+    leave it unread. None either where its header asked something of those who index: only a whole answer
+    shows whether it still does.
     """
     names = ("etag", "last_modified", "content_hash")
     unread = row["document_key"] is None and row["sniffed_type"] in types

@@ -15,7 +15,7 @@ from crawl.faults import REASONS
 from cycles import foundwords
 from cycles.output import safe, shown
 from cycles.typewords import read_as, unread
-from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SEED, SKIPPED, said
+from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SEED, SKIPPED, WITHHELD, said
 
 __all__ = ["told"]
 
@@ -119,7 +119,9 @@ def _source(link: Mapping[str, Any]) -> str:
 def _now(facts: Facts) -> Iterator[str]:
     row = facts["row"]
     yield f"{row['status']}" + (f" (stored as {row['state']})" if row["status"] != row["state"] else "")
-    if (why := unread(row, facts["fetches"])) is not None:
+    if row["withheld"]:
+        yield f"its text is neither kept nor published ({row['withheld']}): {WITHHELD[row['withheld']]}"
+    elif (why := unread(row, facts["fetches"])) is not None:
         yield why
     elif _says_more(row["reason"], row["last_outcome"]):
         yield f"because {_forbids(row)}{safe(row['reason'])}"

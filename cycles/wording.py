@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["CARRIED", "LEFT_OUT", "LISTED", "SCOPE", "SEED", "SKIPPED", "UNPARSED", "counted", "said"]
+__all__ = [
+    "CARRIED",
+    "LEFT_OUT",
+    "LISTED",
+    "SCOPE",
+    "SEED",
+    "SKIPPED",
+    "UNPARSED",
+    "WITHHELD",
+    "counted",
+    "said",
+]
 
 #: why a URL was left out of a plan
 LEFT_OUT: Final[Mapping[str, str]] = {
@@ -43,6 +54,11 @@ SKIPPED: Final[Mapping[str, str]] = {
     "EGRESS_DENIED": "its address may not be asked",
     "SCOPE_DENIED": "out of scope by now",
     "SUPPRESSED": "held back by the operator",
+}
+#: why a page's text is neither kept nor published
+WITHHELD: Final[Mapping[str, str]] = {
+    "noindex": "the page asks not to be indexed",
+    "unavailable_after": "the page asked not to be indexed after a day that has come",
 }
 #: why an answer was not parsed
 UNPARSED: Final[Mapping[str, str]] = {

@@ -285,3 +285,9 @@ def test_a_strangers_text_steers_no_terminal(lake: Lake) -> None:
 )
 def test_a_length_of_time_has_two_units(length: timedelta, words: str) -> None:
     assert words == story._interval(length.total_seconds())
+
+
+def test_a_text_that_is_withheld_says_who_asked_for_that(lake: Lake) -> None:
+    seen = fetched(lake, round=1, withheld="noindex", reason="noindex")
+    lakes.commit_round(lake.store, 1, now=NOW, seen=seen)
+    assert "its text is neither kept nor published (noindex): the page asks not to be indexed" in told(lake)
