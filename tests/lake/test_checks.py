@@ -129,7 +129,15 @@ HOLDING = {
     ],
     "document-kept": [{"seen": rows.seen([1], 1, state=["GONE"], document_key=[7])}],
     "next-fetch-ahead": [
-        {"seen": rows.seen([1, 2], 1, state=["DISCOVERED", "GONE"], last_outcome=[None, "GONE"])}
+        {
+            "seen": rows.seen(
+                [1, 2],
+                1,
+                state=["DISCOVERED", "GONE"],
+                last_outcome=[None, "GONE"],
+                next_fetch_at=[NOW, NOW + timedelta(days=90)],
+            )
+        }
     ],
     "links-known": [
         {"links": rows.table("links", target_key=[5, 6], admitted=[False, True], round=[1, 2])},

@@ -29,6 +29,9 @@ PARAMETERS = {
     "hosts": ["d1.test"],
     "policy_version": "p",
     "types": ["text/html"],
+    "manners": "[]",
+    "delays": "[]",
+    "urls": ["http://d1.test/"],
 }
 
 
