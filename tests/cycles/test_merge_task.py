@@ -216,3 +216,21 @@ def test_clocks_and_robots_copies_of_all_groups_become_files(lake: smallround.La
 def test_real_times_do_not_reach_the_rows_of_seen(lake: smallround.Lake) -> None:
     lake.play(([visit(HOME, fetched_at=REAL + timedelta(hours=5))], []))
     assert {NOW} == {lake.seen()[HOME][name] for name in ("fetched_at", "parsed_at", "last_checked_at")}
+
+
+def test_a_loop_is_found_with_what_earlier_rounds_know(lake: smallround.Lake) -> None:
+    one, two, three = (f"http://{name}.test/" for name in ("one", "two", "three"))
+    lake.seed(one, two, three)
+
+    def moved(source: str, target: str) -> dict[str, Any]:
+        return visit(source, "REDIRECT", http_status=302, redirect_to_key=key(target))
+
+    def outcomes() -> dict[str, str]:
+        return {url: row["last_outcome"] for url, row in lake.seen().items() if url != HOME}
+
+    lake.play(([moved(one, two), visit(two), moved(three, one)], []))
+    assert outcomes() == {one: "REDIRECT", two: "OK", three: "REDIRECT"}
+    lake.play(([moved(two, one)], []), now=NOW + timedelta(days=9))
+    assert outcomes() == {one: "REDIRECT", two: "REDIRECT_LOOP", three: "REDIRECT"}
+    lake.play(([moved(one, two)], []), ([moved(three, one)], []), now=NOW + timedelta(days=10))
+    assert outcomes() == {one: "REDIRECT_LOOP", two: "REDIRECT_LOOP", three: "REDIRECT"}

@@ -194,3 +194,25 @@ def test_a_changed_setting_frees_what_the_old_one_blocked(lake: smallround.Lake)
     lake.play(([visit(HOME, "SCOPE_DENIED", reason="scope_host")], []))
     assert 0 == plan_task.propose(lake.context()).plan.predicted.pages
     assert 1 == plan_task.propose(lake.context(policy_version="other")).plan.predicted.pages
+
+
+def test_a_page_that_is_gone_rests_and_returns(lake: smallround.Lake) -> None:
+    day = timedelta(days=1)
+    lake.seed(HOME)
+    lake.play(([visit(HOME)], []))
+    for number in (10, 11, 12):
+        lake.play(([visit(HOME, "NOT_FOUND", http_status=404)], []), now=NOW + number * day)
+    assert lake.seen()[HOME]["state"] == "GONE"
+
+    def planned(at: timedelta) -> list[str]:
+        context = lake.context(NOW + at)
+        plan_task.make(context)
+        return [row["url"] for row in lake.planned(context)]
+
+    assert planned(30 * day) == []
+    assert planned(112 * day) == [HOME]  # 12 days, then 90 and a tenth of them at most
+    lake.seed(HOME, added_at=NOW + 20 * day)
+    assert planned(30 * day) == [HOME]
+    lake.play(([visit(HOME)], []), now=NOW + 31 * day)
+    assert (lake.seen()[HOME]["state"], lake.seen()[HOME]["gone_sightings"]) == ("FETCHED", 0)
+    assert planned(32 * day) == []
