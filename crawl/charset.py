@@ -7,7 +7,7 @@ declaration · UTF-8, if the bytes are it but for a few · what Firefox's detect
 hint by domain, so that one text is read alike wherever it stands) · windows-1252.
 
 Sources: WHATWG HTML 13.2.3 (determining the character encoding), WHATWG Encoding 4, WHATWG MIME Sniffing 4.4.
-The choice of the detector: docs/decisions/021-charset-and-language.md.
+The choice of the detector: docs/decisions/022-charset-and-language.md.
 """
 
 from __future__ import annotations

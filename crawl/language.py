@@ -4,7 +4,7 @@ What always holds: nothing raises on any text; the same text gives the same answ
 the bare language (with its script where Chinese needs one); a text too short or too mixed to tell gives None.
 Only the beginning of a text is looked at, so that a guess costs under 0.1 ms whatever the page.
 
-The library is CLD2, which Chrome had; why: docs/decisions/021-charset-and-language.md.
+The library is CLD2, which Chrome had; why: docs/decisions/022-charset-and-language.md.
 """
 
 from __future__ import annotations
