@@ -47,6 +47,7 @@ class Hints:
     changefreq: Sequence[str | None]
     sitemap_priority: Sequence[float | None]
     refused: Sequence[str | None]
+    host: str = ""  # whose list it is: under it what is refused is counted
 
     @classmethod
     def nothing(cls, kind: str, count: int) -> Hints:
@@ -149,7 +150,9 @@ class LinkRows:
         unfollowed = self._unfollowed(nofollow[page].astype(bool))
         deep = depths[page] > settings.limits.depth
         told, refused = self._told(len(at))
-        barred = np.array([reason is not None for reason in refused], dtype=bool)
+        barred = np.zeros(len(at), dtype=bool)
+        if self._hints:
+            barred = np.array([reason is not None for reason in refused.tolist()], dtype=bool)
         admitted = within[at] & ~deep & allowed & ~unfollowed & ~barred
         early = np.array([reason in _BEFORE_DEPTH for reason in reasons], dtype=bool)
         why = np.select([early[at], deep, ~within[at], ~allowed], [0, 1, 0, 2], 3)
@@ -172,15 +175,30 @@ class LinkRows:
             "chain_hop": pa.nulls(len(at), pa.int32()),
         }
         rows = pa.table(columns, schema=COLUMNS)
+        listed = self._listed(len(at))
         keep = self._first_of_equals(page, keys, at)
         if keep is not None:
             rows = rows.filter(pa.array(keep))
             admitted, why, at, barred = admitted[keep], why[keep], at[keep], barred[keep]
-            refused = refused[keep]
+            refused, listed = refused[keep], listed[keep]
         tally = _tally(urls, hosts, reasons, at[~admitted & ~barred], why[~admitted & ~barred])
-        for row in np.flatnonzero(barred).tolist():
-            tally.add(refused[row], hosts[at[row]], urls[at[row]])
+        if barred.any():
+            self._tally_refused(tally, at[barred], refused[barred], listed[barred], urls)
         return rows, tally
+
+    def _tally_refused(self, tally: Rejects, at: Ints, reasons: Any, listed: Ints, urls: list[str]) -> None:
+        """Count what lists may not name: one row a list's host and reason, however many hosts it names."""
+        for number, (_, hints) in enumerate(self._hints):
+            for reason in set(reasons[listed == number].tolist()):
+                found = at[(listed == number) & (reasons == reason)]
+                tally.add(reason, hints.host, min(urls[target] for target in found.tolist()), len(found))
+
+    def _listed(self, count: int) -> Ints:
+        """By which of the lists each row is named; -1 for none."""
+        number = np.full(count, -1, dtype=np.int64)
+        for at, (start, hints) in enumerate(self._hints):
+            number[start : start + len(hints.refused)] = at
+        return number
 
     def _told(self, count: int) -> tuple[dict[str, Any], Any]:
         """Columns of what sitemaps say, and reasons of what is not taken."""

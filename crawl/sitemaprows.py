@@ -74,6 +74,7 @@ def add(
             changefreq=entries.changefreq,
             sitemap_priority=entries.priority,
             refused=refused,
+            host=host,
         ),
     )
 

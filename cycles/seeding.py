@@ -194,7 +194,7 @@ def _row(number: int, row: Mapping[str, Any]) -> Seed:
     priority = str(row.get("priority") or "").strip().lower() or None
     broken = None
     if kind is not None and kind not in KINDS:
-        broken, kind = "kind_unknown", None
+        broken, kind = "kind_unknown", "page"
     elif priority is not None and priority not in PRIORITIES:
         broken = "priority_unknown"
     elif not text or "\ufffd" in text:

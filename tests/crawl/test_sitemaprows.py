@@ -128,6 +128,26 @@ def test_pages_and_lists_may_be_in_one_batch() -> None:
     assert len(refused) == 0
 
 
+def test_refusals_are_counted_by_list_however_many_hosts_it_names() -> None:
+    rows, tally = LinkRows(KEYER, Settings()), Rejects()
+    for host in ("a.test", "b.test"):
+        sitemaprows.add(
+            rows,
+            tally,
+            sitemap.read(urlset(*(f"http://h{n}.test/" for n in range(50))).encode(), f"http://{host}/s.xml"),
+            url_key=1,
+            source=f"http://{host}/s.xml",
+            host=host,
+            domain=host,
+            level=0,
+            vouching=(),
+            settings=Sitemaps(),
+        )
+    assert list(rows.finish()[1]) == [
+        ("sitemap_cross_site", host, "", 50, "http://h0.test/") for host in ("a.test", "b.test")
+    ]
+
+
 def test_dates_that_are_all_one_tell_nothing() -> None:
     entry = "<url><loc>http://a.test/maps/{}</loc><lastmod>2024-01-05T10:00:{:02}Z</lastmod></url>"
     for count, dated in ((19, 19), (20, 0)):

@@ -202,3 +202,12 @@ def test_any_bytes_become_rows_or_a_usage_error(tmp_path: Path, data: bytes, suf
     table, told = rows(seeds)
     assert len(seeds) == table.num_rows
     assert len(told) == table["verdict"].to_pylist().count("refused")
+
+
+def test_a_seed_is_of_the_kind_it_names_else_of_the_commands() -> None:
+    seeds = [Seed(1, "https://a.test/1"), Seed(2, "https://a.test/2", "feed")]
+    given: Any = {"keyer": KEYER, "settings": Settings(), "priority": "low", "now": NOW, "added_by": "me"}
+    [table] = judge(seeds, **given, refused=lambda _: None, kind="sitemap")
+    assert table["kind"].to_pylist() == ["sitemap", "feed"]
+    [table] = judge(seeds, **given, refused=lambda _: None)
+    assert table["kind"].to_pylist() == ["page", "feed"]
