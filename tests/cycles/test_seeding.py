@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -206,8 +207,8 @@ def test_any_bytes_become_rows_or_a_usage_error(tmp_path: Path, data: bytes, suf
 
 def test_a_seed_is_of_the_kind_it_names_else_of_the_commands() -> None:
     seeds = [Seed(1, "https://a.test/1"), Seed(2, "https://a.test/2", "feed")]
-    given: Any = {"keyer": KEYER, "settings": Settings(), "priority": "low", "now": NOW, "added_by": "me"}
-    [table] = judge(seeds, **given, refused=lambda _: None, kind="sitemap")
+    common: Any = {"keyer": KEYER, "settings": Settings(), "priority": "low", "now": NOW, "added_by": "me"}
+    [table] = judge(seeds, **common, refused=lambda _: None, kind="sitemap")
     assert table["kind"].to_pylist() == ["sitemap", "feed"]
-    [table] = judge(seeds, **given, refused=lambda _: None)
+    [table] = judge(seeds, **common, refused=lambda _: None)
     assert table["kind"].to_pylist() == ["page", "feed"]
