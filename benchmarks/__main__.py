@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from benchmarks import fetch_loop, idle, memory, pipeline
+from benchmarks import fetch_loop, hostile, idle, memory, pipeline
 
-_ALL = ("pipeline", "fetch_loop", "idle", "memory")
+_ALL = ("pipeline", "fetch_loop", "idle", "memory", "hostile")
 
 
 def main() -> int:
@@ -27,6 +27,8 @@ def main() -> int:
             reached.append(fetch_loop.main(requests=2_000, repetitions=1) if quick else fetch_loop.main())
         elif name == "idle":
             reached.append(idle.main(known=50_000, repetitions=1) if quick else idle.main())
+        elif name == "hostile":
+            reached.append(hostile.main(pages=5, repetitions=1) if quick else hostile.main())
         else:
             reached.append(memory.main(total=100_000_000) if quick else memory.main())
     if quick:

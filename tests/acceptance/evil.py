@@ -15,7 +15,7 @@ import zstandard
 from tests.crawl.rawserver import Say, Seen, closing, response
 
 __all__ = [
-    "Answers", "Wile", "bomb", "bombing", "chunked", "endless", "head", "html", "in_parts",
+    "WAITS", "Answers", "Wile", "bomb", "bombing", "chunked", "endless", "head", "html", "in_parts",
     "lending_a_cookie", "links", "lying_about_sameness", "many", "raw", "to", "wile",
 ]  # fmt: skip
 
@@ -99,6 +99,8 @@ async def lending_a_cookie(seen: Seen, writer: asyncio.StreamWriter) -> None:
     )
 
 
+#: instead of an outcome: nothing was decided yet, since its robots.txt lies in another domain
+WAITS = "WAITS"
 BOMB = 200_000_000
 
 

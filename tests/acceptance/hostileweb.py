@@ -15,13 +15,25 @@ from dataclasses import dataclass, field
 
 from tests.acceptance.evil import Answers, html, links
 from tests.acceptance.wiles import WILES, inwards
+from tests.crawl.http2server import Http2Server
 from tests.crawl.rawserver import RawServer
 
-__all__ = ["ALLOWED", "HEALTHY", "PAGES", "Canary", "canaries", "hostile"]
+__all__ = [
+    "ALLOWED",
+    "HEALTHY",
+    "PAGES",
+    "Canary",
+    "besieged",
+    "canaries",
+    "healthy",
+    "hostile",
+    "publish",
+    "running",
+]
 
 ALLOWED = "127.0.0.2"
 #: healthy hosts and their pages: each home page links to all its pages, to the next host and to evil ones
-HEALTHY = tuple(f"well{number}.test" for number in range(4))
+HEALTHY = tuple(f"well{number}.test" for number in range(50))
 PAGES = 8
 
 
@@ -88,21 +100,30 @@ def canaries(port: int) -> Iterator[Canary]:
 
 
 @contextmanager
-def hostile() -> Iterator[RawServer]:
-    """All the servers, while the block runs, in a thread of their own."""
-    server = RawServer(address=ALLOWED)
+def running(*servers: RawServer | Http2Server) -> Iterator[None]:
+    """These servers run, while the block does, in a thread of their own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
     try:
-        _publish(server)
-        yield server
+        for server in servers:
+            asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
+        yield
     finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(30)
+        for server in servers:
+            asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+@contextmanager
+def hostile() -> Iterator[RawServer]:
+    """All the servers of plain HTTP."""
+    server = RawServer(address=ALLOWED)
+    with running(server):
+        publish(server)
+        yield server
 
 
 @contextmanager
@@ -121,7 +142,8 @@ def besieged() -> Iterator[tuple[RawServer, Canary]]:
             return
 
 
-def _publish(server: RawServer) -> None:
+def publish(server: RawServer, *, healthy_too: bool = True) -> None:
+    """Everything these servers say."""
     says, port = server.says, server.port
     for name, wile in WILES.items():
         says[f"{name}.test/"] = wile.says(port)
@@ -131,6 +153,6 @@ def _publish(server: RawServer) -> None:
             says[f"{name}.test{path}"] = more
     for name, answer in inwards(port).items():
         says[f"{name}.test/"] = answer
-    for host in HEALTHY:
+    for host in HEALTHY if healthy_too else ():
         for path, page in healthy(host, port).items():
             says[host + path] = page

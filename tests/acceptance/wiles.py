@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 
 from tests.acceptance.evil import (
+    WAITS,
     Answers,
     Wile,
     bomb,
@@ -248,6 +249,15 @@ WILES: dict[str, Wile] = {
     "http2": wile(raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "MALFORMED"),
     "http3": wile(raw(b"HTTP/3.0 200 OK\r\n\r\nx"), "MALFORMED", "OK", "UNSUPPORTED_TYPE"),
     "nothing": wile(closing(b""), "RESET"),
+    "headcut": wile(raw(b"HTTP/1.1 200 OK\r\nContent-Type: text/ht"), "RESET"),
+    "longlength": wile(
+        raw(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: " + b"9" * 30 + b"\r\n\r\n<p>x"),
+        "RESET",
+    ),
+    "transfercoding": wile(raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"), "MALFORMED"),
+    "part": wile(head(b"Content-Range: bytes 0-17/99", status=b"206 Part"), "MALFORMED"),
+    "oddsuccess": wile(head(status=b"299 Odd")),
+    "resetcontent": wile(raw(b"HTTP/1.1 205 Reset\r\nContent-Length: 9\r\n\r\nunwanted!")),
     "reset": wile(resetting(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"), "RESET"),
     # --- heads
     "manyheaders": wile(head(*(b"X-%d: y" % n for n in range(1_000))), "MALFORMED", "TOO_LARGE"),
@@ -294,7 +304,7 @@ WILES: dict[str, Wile] = {
     "future": wile(head(b"Last-Modified: Fri, 31 Dec 9999 23:59:59 GMT", b"ETag: W/", b"Date: never")),
     # --- redirects
     "selfloop": wile(to("/"), "REDIRECT_LOOP"),
-    "loop": wile(to("/b"), "REDIRECT", more=_loops),
+    "loop": wile(to("/b"), "REDIRECT_LOOP", more=_loops),
     "chain": wile(to("/0"), "REDIRECT", more=_chain),
     "crossa": wile(lambda port: to(f"http://crossb.test:{port}/"), "REDIRECT", "REDIRECT_LOOP"),
     "crossb": wile(lambda port: to(f"http://crossa.test:{port}/"), "REDIRECT", "REDIRECT_LOOP"),
@@ -304,7 +314,7 @@ WILES: dict[str, Wile] = {
     "crlf": wile(to(b"/x%0d%0aSet-Cookie:a=b\r\nX-Injected: y"), "REDIRECT"),
     "rawlocation": wile(to("/ä\t\x01\x7f ".encode() + b"\xff"), "REDIRECT", "BAD_REDIRECT"),
     "longlocation": wile(to("/" + "x" * 20_000), "BAD_REDIRECT", "REDIRECT"),
-    "locations": wile(head(b"Location: /one", b"Location: javascript:1", status=b"301 x"), "REDIRECT"),
+    "locations": wile(head(b"Location: /one", b"Location: javascript:1", status=b"301 x"), "MALFORMED"),
     "within": wile(lambda port: to(f"http://inner.within.test:{port}/secret"), "REDIRECT"),
     # --- robots
     "hugerobots": wile(html(b"<title>h</title>big"), robots=response(200, b"Disallow: /n\n" * 4_000_000)),
@@ -327,14 +337,14 @@ WILES: dict[str, Wile] = {
     ),
     "sitemaps": wile(
         html(b"<title>h</title>x"),
-        robots=lambda port: response(200, many(b"Sitemap: http://127.0.0.1:%d/" % port + b"%d\n", 9_000)),
+        robots=lambda port: response(200, many(b"Sitemap: http://127.0.0.3:%d/" % port + b"%d\n", 9_000)),
     ),
     "bombrobots": wile(
         html(b"<title>h</title>x"), robots=lambda port: response(200, bomb("gzip"), "Content-Encoding: gzip")
     ),
     "silentrobots": wile(html(b"x"), "ROBOTS_UNREACHABLE", robots=silent()),
     "inrobots": wile(
-        html(b"x"), "OK", "ROBOTS_UNREACHABLE", robots=lambda port: to(f"http://127.0.0.1:{port}/robots.txt")
+        html(b"x"), WAITS, "ROBOTS_UNREACHABLE", robots=lambda port: to(f"http://127.0.0.1:{port}/robots.txt")
     ),
     "toinner": wile(
         html(b"x"),

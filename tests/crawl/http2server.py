@@ -30,6 +30,7 @@ class Stream:
     async def flush(self) -> None:
         self.writer.write(self.talk.data_to_send())
         await self.writer.drain()
+        await asyncio.sleep(0)  # whoever writes without end lets others run all the same
 
     async def head(self, status: int = 200, *lines: tuple[str, str], end: bool = False) -> None:
         self.talk.send_headers(self.number, [(":status", str(status)), *lines], end_stream=end)
@@ -73,10 +74,11 @@ def page(data: bytes, status: int = 200, *lines: tuple[str, str]) -> Say:
 
 @dataclass
 class Http2Server:
-    """Answers by path; every stream in a task of its own."""
+    """Answers by path, home pages by host as well; every stream in a task of its own."""
 
     context: ssl.SSLContext
     says: dict[str, Say] = field(default_factory=dict)
+    by_host: dict[str, Say] = field(default_factory=dict)
     seen: list[Stream] = field(default_factory=list)
     port: int = 0
     connections: int = 0
@@ -86,7 +88,9 @@ class Http2Server:
     async def __aenter__(self) -> "Http2Server":
         self._tasks: set[asyncio.Task[None]] = set()
         self._open = 0
-        self._server = await asyncio.start_server(self._serve, self.address, 0, ssl=self.context)
+        self._server = await asyncio.start_server(
+            self._serve, self.address, 0, ssl=self.context, backlog=1_024
+        )
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -142,8 +146,10 @@ class Http2Server:
         self._open += 1
         self.most_at_once = max(self.most_at_once, self._open)
         try:
-            await self.says.get(stream.path, page(b"nothing here", 404))(stream)
-        except (ProtocolError, ConnectionError):
+            say = self.says.get(stream.path, page(b"nothing here", 404))
+            host = stream.headers.get(":authority", "").partition(":")[0]
+            await (self.by_host.get(host, say) if stream.path == "/" else say)(stream)
+        except (ProtocolError, ConnectionError, ssl.SSLError):
             pass  # the client has gone away
         finally:
             self._open -= 1

@@ -53,7 +53,7 @@ class RawServer:
 
     async def __aenter__(self) -> "RawServer":
         self._tasks: set[asyncio.Task[None]] = set()
-        self._server = await asyncio.start_server(self._serve, self.address, 0, ssl=self.tls)
+        self._server = await asyncio.start_server(self._serve, self.address, 0, ssl=self.tls, backlog=1_024)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -48,6 +48,7 @@ def test_the_documentation_has_every_reason(repo_root: Path) -> None:
         (8, "Invalid Content-Length: value", "content_length"),
         (61, "Unsolicited Transfer-Encoding (foo) found", "transfer_coding"),
         (61, "", "transfer_coding"),
+        (8, "Multiple Location headers", "locations"),
         (100, "A value or data field grew larger than allowed", "header_bytes"),
         (100, "Too many response headers, 5000 is max", "header_lines"),
         (8, "words of another version", "protocol"),
