@@ -67,6 +67,11 @@ _LEAST: Final[Mapping[str, int | timedelta]] = {
     "storage.row_group": 1,
     "storage.target_bytes": 1,
 }
+#: the most that manners allow: a robots.txt is not obeyed in an older copy
+_MOST: Final[Mapping[str, timedelta]] = {
+    "robots.valid": timedelta(hours=24),  # RFC 9309 2.4
+    "robots.last_good": timedelta(days=30),
+}
 #: types whose reader cannot be missing
 _OURS: Final = frozenset({"text/html", "application/xhtml+xml"})
 #: shares: 0 to 1
@@ -126,6 +131,9 @@ def _ranges(settings: Settings) -> Faults:
                 )
             else:
                 yield key, f" = {value} must be at least {least}"
+    for key, most in _MOST.items():
+        if _value(settings, key) > most:
+            yield key, f" must be at most {most // timedelta(hours=1)}h"
     for key in _SHARES:
         if not 0 <= _value(settings, key) <= 1:
             yield key, f" = {_value(settings, key)} is a share: write a number from 0 to 1"

@@ -20,6 +20,11 @@ def test_the_defaults_are_sound() -> None:
     soundness.check(Settings(), "here")
 
 
+@pytest.mark.parametrize(("key", "value", "most"), [("valid", "25h", "24h"), ("last_good", "31d", "720h")])
+def test_a_robots_txt_is_not_obeyed_in_an_older_copy(key: str, value: str, most: str) -> None:
+    assert f"robots.{key} must be at most {most}" in told(f'[robots]\n{key} = "{value}"')
+
+
 @pytest.mark.parametrize("key", ["hosts", "domains"])
 @pytest.mark.parametrize(
     ("name", "write"),
