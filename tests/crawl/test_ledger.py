@@ -246,3 +246,26 @@ def test_a_group_is_spared_what_members_met_in_an_earlier_round_need() -> None:
     joined = book.queue("a.test", "a.test").joined
     assert joined is not None
     assert (joined.allowed_at, joined.gap_ms) == (NOW + timedelta(seconds=9), 9_000.0)
+
+
+def test_a_back_off_under_way_when_everything_was_killed_goes_on_after_the_resume() -> None:
+    """What the journal tells is folded in, then each host is left alone for a gap: the longer one holds."""
+    before = ledger("http://a.test/1", "http://a.test/2", "http://b.test/3")
+    records = [
+        done(first(before), Outcome.RATE_LIMITED, 429, retry_after_ms=90_000.0),
+        done(first(before, "b.test"), Outcome.OK),
+    ]
+    resumed = ledger("http://a.test/1", "http://a.test/2", "http://b.test/3")
+    for record in records:
+        before.fold(record, None)
+        resumed.fold(record, None)
+    ended = NOW + timedelta(seconds=1)
+    resumed.resume(ended + timedelta(seconds=20))
+    cooled, other = (resumed.queue(host, host).state for host in ("a.test", "b.test"))
+    assert cooled == before.queue("a.test", "a.test").state
+    assert (cooled.next_allowed_at, cooled.gap_rule) == (ended + timedelta(seconds=90), "retry_after")
+    assert other.next_allowed_at == ended + timedelta(seconds=20 + 10)  # ten times its one second
+    late = ledger("http://a.test/1")
+    late.fold(records[0], None)
+    late.resume(ended + timedelta(seconds=80))
+    assert late.queue("a.test", "a.test").state.next_allowed_at == ended + timedelta(seconds=80 + 60)
