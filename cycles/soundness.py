@@ -46,6 +46,7 @@ _LEAST: Final[Mapping[str, int | timedelta]] = {
     "parsing.deadline": timedelta(milliseconds=1),
     "parsing.memory_bytes": 1,
     "robots.bytes": 500 * 1024,  # RFC 9309 2.5
+    "robots.redirects": 5,  # RFC 9309 2.3.1.2
     "fetching.in_flight": 1,
     "fetching.in_flight_bytes": 1,
     "fetching.flush_bytes": 1,
