@@ -1,7 +1,7 @@
 """libcurl's multi interface on an asyncio loop: handles go in, and come out when their transfer has ended.
 
 Theory. pycurl's own AsyncCurlMulti has asyncio watch every socket and gives every transfer a future; that
-costs more than the transfer (docs/decisions/004). Here all sockets are watched by one epoll object, which
+costs more than the transfer (docs/decisions/023). Here all sockets are watched by one epoll object, which
 asyncio watches as one descriptor: a wake-up handles everything that is ready in one go, as a bare loop would.
 A socket whose connection is idle stays registered, because it will be used again; if it speaks up meanwhile
 (its peer closed it), it is taken out. A number that the system hands out anew is registered anew: whoever
