@@ -16,7 +16,7 @@ from crawl.exchange import Answer, Request
 from crawl.records import Fetch
 from crawl.schema import SEEN
 from crawl.transport import Transport
-from crawl.visits import visit_rows
+from crawl.visits import Parsed, visit_rows
 from tests.conformance.http_servers import HTML, PATIENT, Asked, Site, crawl_rows, slug
 from tests.conformance.report import Apart, Row, Scores, rows
 from tests.crawl import certificates, urlrows
@@ -64,7 +64,7 @@ def _merged(came: Asked, before: Mapping[str, Any] | None = None) -> dict[str, A
     records = [record for record, _ in came.records]
     made = visited.after(
         pa.Table.from_pylist([dict(old)], SEEN),
-        visit_rows(records, {first.url_key: (7, None)} if came.body() else {}, {}, KEYER),
+        visit_rows(records, {first.url_key: Parsed(7, None)} if came.body() else {}, {}, KEYER),
         settings=urlrows.SETTINGS,
         policy_version="p1",
         now=urlrows.NOW,
