@@ -4,8 +4,8 @@ A frame is `length u32 | check u64 | layout u32 | what u8 | header length u32 | 
 `length` counts what follows `check`; its highest bit is set: frames of the first version had none. `check` is
 XXH3-64 of the body, seeded with that of the header, seeded with the three numbers before it. `layout` names
 the fields, `what` is the kind of the record and the coding of the body: as it came (`RAW`) or one zstd frame
-(`ZSTD`). The header is a msgpack array of the record's fields in the order of crawl.records, times as msgpack
-timestamps.
+(`ZSTD`). The header is a msgpack array of the record's fields in the order of crawl.records, times as
+microseconds since 1970.
 
 A fetch has better things to do than to hash and to compress: `frame` leaves both to who reads it, once, with
 `decode(…, digest=True)` and `Body.packed`. `compact` does both at once, for storage where bytes are dear.
@@ -19,10 +19,10 @@ from __future__ import annotations
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from operator import attrgetter
 from typing import Any, Final
 
 import msgpack
@@ -56,14 +56,33 @@ _MOST: Final = 1 << 30
 
 _RECORDS: Final[tuple[type[Fetch] | type[Skip], ...]] = (Fetch, Skip)
 _NAMES: Final = tuple(tuple(f.name for f in fields(record)) for record in _RECORDS)
-_VALUES: Final = tuple(attrgetter(*names) for names in _NAMES)
+_TIMES: Final = tuple(
+    tuple(i for i, f in enumerate(fields(record)) if "datetime" in str(f.type)) for record in _RECORDS
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def _values_of(kind: int) -> Callable[[Any], tuple[Any, ...]]:
+    """What gives the fields of a record of this kind, times as microseconds.
+
+    Written out as if by hand: operator.attrgetter takes four times as long for 50 fields.
+    """
+    parts = [f"r.{name}" for name in _NAMES[kind]]
+    for place in _TIMES[kind]:
+        parts[place] = f"None if {parts[place]} is None else ({parts[place]} - epoch) // microsecond"
+    names = {"epoch": _EPOCH, "microsecond": _MICROSECOND}
+    made: Callable[[Any], tuple[Any, ...]] = eval(f"lambda r: ({', '.join(parts)})", names)
+    return made
+
+
+_VALUES: Final = (_values_of(0), _values_of(1))
 _HASH: Final = _NAMES[0].index("body_hash")
 #: changes with the fields: a round that was begun with others is ended by the version that began it
 _LAYOUT: Final = zlib.crc32(repr(_NAMES).encode())
 NONE, RAW, ZSTD = range(3)
 #: how much smaller zstd makes a page, about
 RATIO: Final = 4
-_TIMESTAMP_AS_DATETIME: Final = 3
 
 
 class _Coders(threading.local):
@@ -71,7 +90,7 @@ class _Coders(threading.local):
 
     def __init__(self) -> None:
         self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True)
-        self.packer = msgpack.Packer(datetime=True)
+        self.packer = msgpack.Packer()
         self.decompressor = zstandard.ZstdDecompressor()
 
 
@@ -186,7 +205,10 @@ def _open(found: _Frame, digest: bool) -> tuple[Fetch | Skip, Body | None]:
     if found.layout != _LAYOUT:
         raise LakeError(_OTHER)
     kind, coding = found.what >> 4, found.what & 15
-    values = msgpack.unpackb(found.header, timestamp=_TIMESTAMP_AS_DATETIME)
+    values = msgpack.unpackb(found.header)
+    for place in _TIMES[kind]:
+        if values[place] is not None:
+            values[place] = _EPOCH + values[place] * _MICROSECOND
     body = None if coding == NONE else Body(bytes(found.body), coding == ZSTD)
     if digest and kind == 0 and body is not None and values[_HASH] is None:
         values[_HASH] = sha256(body.raw()).hexdigest()
