@@ -29,6 +29,8 @@ __all__ = ["Vouching", "write"]
 _COLUMNS: Final[dict[str, pa.DataType]] = {"url_key": pa.int64(), "hosts": pa.list_(pa.string())}
 _ROWS: Final = pa.schema(_COLUMNS)
 _NAME: Final = "vouching.parquet"
+#: ways by which one sitemap leads to another: an index names it, or it redirects there
+_LED: Final = ("sitemap", "redirect")
 _ASKED: Final = ["url_key", "url", "found_by", "first_referrer_key"]
 
 
@@ -60,13 +62,13 @@ def _given(row: Mapping[str, Any]) -> list[str]:
 def _lines(
     rows: Sequence[Mapping[str, Any]], context: Context, seen: Sequence[FileEntry]
 ) -> dict[int, list[Mapping[str, Any]]]:
-    """Each sitemap with the indexes that led to it, the nearest first."""
+    """Each sitemap with those that led to it, the nearest first."""
     lines: dict[int, list[Mapping[str, Any]]] = {row["url_key"]: [row] for row in rows}
     for _ in range(context.settings.sitemaps.nesting):
         ends = {
             line[-1]["first_referrer_key"]
             for line in lines.values()
-            if line[-1]["found_by"] == "sitemap" and line[-1]["first_referrer_key"] is not None
+            if line[-1]["found_by"] in _LED and line[-1]["first_referrer_key"] is not None
         }
         if not ends or not seen:
             break
@@ -74,7 +76,7 @@ def _lines(
         above_rows = runs.rows(context.work.store, seen, keys, _ASKED).to_pylist()
         found = {row["url_key"]: row for row in above_rows}
         for line in lines.values():
-            above = found.get(line[-1]["first_referrer_key"]) if line[-1]["found_by"] == "sitemap" else None
+            above = found.get(line[-1]["first_referrer_key"]) if line[-1]["found_by"] in _LED else None
             if above is not None and above not in line:
                 line.append(above)
     return lines

@@ -6,7 +6,7 @@ SELECT
     CASE WHEN leased THEN 'LEASED' WHEN due AND NOT paused THEN 'ELIGIBLE' ELSE state END AS status
 FROM (
     SELECT
-        s.*,
+        s.* REPLACE (coalesce(s.kind, 'page') AS kind),
         next_fetch_at <= getvariable('planning_now') AS due,
         host IN (SELECT pattern FROM suppressed)
             OR domain IN (SELECT pattern FROM suppressed)
