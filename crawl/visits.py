@@ -98,8 +98,11 @@ def visit_rows(
     for record in ordered:
         if isinstance(record, Fetch):
             headers = markup.headers(record.response_headers)
-            row = _fetched(record, headers, parsed.get(record.url_key), failed.get(record.url_key), keys)
-            rows.append(row | _asked(record, headers, parsed.get(record.url_key), agent, keep_noindex))
+            # what was read of an earlier try (a page that was cut, and then unchanged) is not this one's
+            own = arrived(record)
+            found = parsed.get(record.url_key) if own else None
+            row = _fetched(record, headers, found, failed.get(record.url_key) if own else None, keys)
+            rows.append(row | _asked(record, headers, found, agent, keep_noindex))
         else:
             rows.append(_skipped(record))
     return pa.Table.from_pylist(rows, schema=VISITS)

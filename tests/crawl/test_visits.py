@@ -187,3 +187,12 @@ def test_a_header_may_forbid_to_keep_a_body() -> None:
     assert why("X-Robots-Tag: none", keep_noindex=True) is None
     assert why("X-Robots-Tag: noarchive", keep_noarchive=True) is None
     assert why("X-Robots-Tag: otherbot: noarchive") is why("Link: <x-robots-tag>") is why(None) is None
+
+
+def test_what_was_read_of_a_try_that_was_cut_is_not_the_next_ones() -> None:
+    cut = replace(FETCH, outcome="RESET", reason="body_cut", truncated=True)
+    later = NOW + timedelta(seconds=9)
+    same = replace(FETCH, outcome="NOT_MODIFIED", status=304, body_hash=None, finished_at=later)
+    for options in ({"parsed": {7: Parsed(99, None)}}, {"failed": {7: "parse_deadline"}}):
+        (row,) = rows(cut, same, **options)
+        assert (row["outcome"], row["document_key"], row["truncated"]) == ("NOT_MODIFIED", None, False)
