@@ -170,7 +170,8 @@ def test_what_a_header_asks_counts_until_a_parse_has_told_more() -> None:
         assert row["header_robots"] == "noindex, unavailable_after: 2030-01-01"
     (row,) = rows(asked, agent="ourbot", keep_noindex=True)
     assert (row["withheld"], row["header_robots"]) == (None, "noindex, unavailable_after: 2030-01-01")
-    (row,) = rows(asked, agent="ourbot", parsed={7: Parsed(99, None, "unavailable_after", until)})
+    told = {7: Parsed(99, None, "unavailable_after", until)}
+    (row,) = rows(replace(asked, status=200), agent="ourbot", parsed=told)
     assert row["withheld"] == "unavailable_after"
     (row,) = rows(replace(asked, status=404), agent="ourbot")
     assert (row["withheld"], row["header_robots"]) == (None, None)
