@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from crawl import charset, directives, exchange, html, linkheader, markup, robots, scope, sitemap, url
+from crawl import charset, directives, exchange, html, linkheader, markup, robots, scope, sitemap, sniff, url
 from crawl.content import Decoder
 from crawl.errors import UrlError
-from crawl.policy import Limits, Scope
+from crawl.policy import Content, Limits, Scope
 from crawl.politeness import retry_after
+from crawl.screen import Screen
 
 __all__ = ["SEEDS", "TARGETS", "Target"]
 
@@ -185,6 +186,36 @@ def of_bodies(data: bytes) -> None:
 
 
 #: by the name that `python -m tests.fuzz` takes
+_TYPED: Final = (
+    None,
+    "",
+    "text/html; charset=x",
+    "text/plain",
+    "text/xml",
+    "image/png",
+    "application/pdf",
+    "a",
+)
+_SCREEN: Final = Screen(Content(types=("text/html", "application/xhtml+xml", "image/png", "application/pdf")))
+
+
+def of_types(data: bytes) -> None:
+    """A type: there is one, the first bytes alone make it, and a screen tells the same at any length."""
+    choice, body = (data[0] if data else 0), data[1:]
+    declared, nosniff = _TYPED[choice % len(_TYPED)], bool(choice & 128)
+    found = sniff.computed(declared, body, nosniff=nosniff)
+    assert found.count("/") == 1
+    assert found == sniff.computed(declared, body[: sniff.HEADER], nosniff=nosniff)
+    if declared == "text/plain":
+        assert found in ("text/plain", "application/octet-stream")
+    really = sniff.contradiction(found, body)
+    assert really != found
+    early = _SCREEN.declared(declared)
+    late = _SCREEN.shown(declared, "X-Content-Type-Options: nosniff" if nosniff else "", body[: sniff.HEADER])
+    assert early is None or late.reason is not None
+    assert late.media_type in (found, really)
+
+
 TARGETS: Final[Mapping[str, Target]] = {
     "url": of_url,
     "robots": of_robots,
@@ -192,6 +223,7 @@ TARGETS: Final[Mapping[str, Target]] = {
     "sitemap": of_sitemap,
     "headers": of_headers,
     "bodies": of_bodies,
+    "types": of_types,
 }
 
 #: where a fuzzer begins: ordinary inputs of each kind, ours
@@ -233,5 +265,14 @@ SEEDS: Final[Mapping[str, tuple[bytes, ...]]] = {
         b"\x01\x02x\x9cKLJ\x06\x00\x02M\x01'",
         b"\x02\x03\x0b\x01\x80abc\x03",
         b"\x03\x04(\xb5/\xfd \x03\x19\x00\x00abc",
+    ),
+    "types": (
+        b"\x00<?xml version='1.0'?><!-- c --><!DOCTYPE html><html>",
+        b"\x04<?xml?><rss version='2.0'>",
+        b"\x05\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+        b"\x02MZ\x90\0\3\0\0\0",
+        b"\x06%PDF-1.7",
+        b"\x00\0\0\0\x18ftypmp42",
+        b"\x02P\0l\0a\0i\0n\0 \0t\0e\0x\0t\0",
     ),
 }
