@@ -5,7 +5,7 @@ asked AS (
     SELECT
         round,
         count(DISTINCT url_key) AS attempted,
-        count(DISTINCT url_key) FILTER (outcome IN ('OK', 'NOT_MODIFIED')) AS fetched
+        count(DISTINCT url_key) FILTER (outcome IN ('OK', 'NOT_MODIFIED', 'UNSUPPORTED_TYPE')) AS fetched
     FROM fetches
     WHERE kind <> 'robots' AND outcome <> 'EGRESS_DENIED'
     GROUP BY round
