@@ -167,3 +167,17 @@ def test_more_lines_than_allowed_are_not_kept_however_many_come() -> None:
     assert len(incoming.pending) == LIMITS.header_lines + 1
     assert not incoming.drain()
     assert incoming.stop == "header_lines"
+
+
+def test_a_request_may_have_caps_of_its_own_above_the_limits() -> None:
+    incoming = Incoming(LIMITS)
+    incoming.reset(None, None, 1_000)
+    incoming.header(b"HTTP/1.1 200 OK\r\n")
+    incoming.header(b"\r\n")
+    assert incoming.data(b"x" * 900)
+    assert not incoming.data(b"x" * 200)
+    assert (incoming.stop, len(incoming.body())) == ("wire_bytes", 1_000)
+    incoming.reset(None)
+    incoming.header(b"HTTP/1.1 200 OK\r\n")
+    incoming.header(b"\r\n")
+    assert not incoming.data(b"x" * 900)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -164,3 +165,30 @@ def test_a_page_that_becomes_what_nobody_reads_has_changed_and_leaves_no_hash() 
     assert 1 == again["change_count"]
     same = after(again, visit(1, "NOT_MODIFIED", http_status=304))
     assert ("unsupported_type", "application/pdf") == (same["reason"], same["sniffed_type"])
+
+
+def test_a_list_that_was_read_is_in_order_without_a_document_and_says_when() -> None:
+    made = after(row(1, kind="sitemap"), ok(1, kind="sitemap", document_key=None))
+    assert (made["state"], made["reason"], made["document_key"]) == ("FETCHED", None, None)
+    assert (made["parsed_at"], made["kind"], made["visited_round"]) == (NOW, "sitemap", ROUND)
+    page = after(row(1), ok(1, document_key=None))
+    assert (page["reason"], page["parsed_at"]) == ("no_content", None)
+
+
+@pytest.mark.parametrize(
+    ("url", "media", "kind"),
+    [
+        ("http://a.test/blog", "application/rss+xml", "feed"),
+        ("http://a.test/blog", "application/atom+xml", "feed"),
+        ("http://a.test/Sitemap-1.xml?x", "text/xml", "sitemap"),
+        ("http://a.test/sitemap.xml.gz", "application/gzip", "sitemap"),
+        ("http://a.test/sitemap/data.xml", "text/xml", "page"),
+        ("http://a.test/data.xml", "text/xml", "page"),
+        ("http://a.test/sitemap.pdf", "application/pdf", "page"),
+    ],
+)
+def test_a_page_that_came_as_a_list_is_read_as_one_from_then_on(url: str, media: str, kind: str) -> None:
+    came = visit(1, "UNSUPPORTED_TYPE", http_status=200, sniffed_type=media)
+    assert after(row(1, url=url), came)["kind"] == kind
+    off = replace(SETTINGS, sitemaps=replace(SETTINGS.sitemaps, follow=False, feeds=False))
+    assert after(row(1, url=url), came, settings=off)["kind"] == "page"

@@ -15,7 +15,7 @@ import pytest
 from crawl.errors import ClusterError, LakeError
 from crawl.journal import Body
 from crawl.keys import Keyer
-from crawl.policy import Parsing, Settings
+from crawl.policy import Parsing, Settings, Sitemaps
 from crawl.records import Fetch
 from crawl.url import psl_hash
 from cycles import child
@@ -261,3 +261,16 @@ def test_a_process_with_a_batch_under_way_is_not_taken_from_it(root: str) -> Non
         assert not busy.close_if_idle()
     assert busy.close_if_idle()
     child._close_all()
+
+
+def test_a_list_has_more_time_than_a_page(root: str) -> None:
+    settings = Settings(
+        parsing=Parsing(deadline=timedelta(seconds=0.05)), sitemaps=Sitemaps(deadline=timedelta(minutes=1))
+    )
+    body = b"<urlset>" + b"".join(b"<url><loc>http://a.test/%d</loc></url>" % n for n in range(40_000))
+    [page] = pages(body)
+    with ParseChild(root, settings) as parser:
+        parser.parse(pages(b""))
+        parsed = parser.parse([(*page[:12], "sitemap", (), *page[14:])])
+    assert parsed.failed == {}
+    assert sum(len(extract.links) for extract in parsed.extracts) == 40_000

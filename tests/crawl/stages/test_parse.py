@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crawl.keys import Keyer
-from crawl.policy import Agent, Parsing, Scope, Settings
+from crawl.policy import Agent, Parsing, Scope, Settings, Sitemaps
 from crawl.stages.parse import DOCUMENT_COLUMNS, Extract, RawPage, extract
 
 KEYER = Keyer(bytes(range(32)))
@@ -238,3 +238,33 @@ def test_no_pages_are_tables_without_rows() -> None:
 def test_a_refresh_header_leads_on_as_a_meta_refresh_does(header: str, body: str, targets: list[str]) -> None:
     links = run(raw("x", f"<title>T</title>{body}<p>text", headers=header)).links.to_pylist()
     assert [link["target_url"] for link in links if link["via"] == "refresh"] == targets
+
+
+def test_a_sitemap_gives_links_alone_and_says_what_it_was_not() -> None:
+    body = "<urlset><url><loc>http://a.test/1</loc></url><url><loc>http://b.test/2</loc></url></urlset>"
+    anywhere = Settings()
+    lists = [raw("s.xml", body, kind="sitemap", depth=0), raw("no.xml", "<html>", kind="sitemap")]
+    read = run(*lists, settings=anywhere)
+    assert len(read.documents) == 0
+    assert read.parsed["url_key"].to_pylist() == [KEYER.url_key("http://a.test/s.xml")]
+    assert read.parsed["document_key"].to_pylist() == [None]
+    assert list(read.failed.values()) == ["not_a_sitemap (html)"]
+    assert read.links["admitted"].to_pylist() == [True, False]
+    vouched = run(replace(lists[0], vouching=("b.test",)), settings=anywhere)
+    assert vouched.links["admitted"].to_pylist() == [True, True]
+
+
+def test_an_empty_list_is_one() -> None:
+    read = run(raw("s.xml", "", kind="sitemap"), raw("f.xml", "<rss/>", kind="feed"))
+    assert (len(read.links), len(read.parsed), read.failed) == (0, 2, {})
+
+
+def test_feeds_that_a_page_names_are_found_where_settings_say_so() -> None:
+    feed = '<link rel="alternate" type="application/rss+xml" href="/feed"><a href="/x">x</a>'
+    links = run(raw("p", feed)).links.to_pylist()
+    assert [(row["via"], row["target_kind"], row["target_url"], row["depth"]) for row in links] == [
+        ("a", "page", "http://a.test/x", 3),
+        ("alternate", "feed", "http://a.test/feed", 3),
+    ]
+    off = replace(SETTINGS, sitemaps=Sitemaps(feeds=False))
+    assert run(raw("p", feed), settings=off).links["via"].to_pylist() == ["a"]
