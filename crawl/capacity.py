@@ -48,7 +48,9 @@ class Clocks:
     capacity: Ints  # page requests that fit
     reason: npt.NDArray[np.object_]  # why more would be cut
     canary: Bools  # circuit open: the one request is a probe
-    extra_s: Floats  # beside the steps: the first request's own, and until a slowed host is asked as before
+    extra_s: Floats  # beside the steps: what the first request and its gap take longer
+    slowed_s: Floats  # least gap of a host that pushed us back, shorter after each success, until it is …
+    usual_s: Floats  # … this one
     slow: Bools  # its Crawl-delay is so long that no round waits for it
     line: Ints  # hosts that share one clock have one number
     line_wait_s: Floats  # the same of the line as above of the host
@@ -88,11 +90,12 @@ def clocks(
     start_us = int(started_at.timestamp() * 1_000_000)
     backing = np.maximum(ints(hosts["backoff_until"], start_us) - start_us, 0) / 1e6
     wait = np.maximum(np.maximum(ints(hosts["next_allowed_at"], start_us) - start_us, 0) / 1e6, backing)
-    extra = recovery(floats(hosts["slowed_ms"]) / 1000, gap, manners)
-    extra += np.maximum(first + first_gap - gap - latency, 0.0)
+    extra = np.maximum(first + first_gap - gap - latency, 0.0)
+    usual = np.maximum(gap, manners.backoff_base.total_seconds() * RECOVERY)
+    slowed = np.fmax(usual, floats(hosts["slowed_ms"]) / 1000)
     # The first start needs no gap before it, and what begins inside the window may end outside: a host whose
     # Crawl-delay is longer than the window is still asked once a round.
-    fits = np.ceil(np.maximum(window_s - wait - extra, 0.0) / step).astype(np.int64)
+    fits = _fits(np.maximum(window_s - wait - extra, 0.0), step, slowed, usual)
     fits = np.where(wait < window_s, np.maximum(fits - robots_requests, 1), 0)
     left = _budget(hosts, settings.planning.host_budget, (now.date().toordinal() - _EPOCH))
     circuit = among(hosts["circuit"], ("open", "half_open")) >= 0
@@ -116,6 +119,8 @@ def clocks(
         reason=reason,
         canary=circuit & (capacity > 0),
         extra_s=extra,
+        slowed_s=slowed,
+        usual_s=usual,
         slow=floats(hosts["robots_delay_ms"]) / 1000 > settings.politeness.long_crawl_delay.total_seconds(),
         line=np.arange(len(names), dtype=np.int64),
         line_wait_s=wait,
@@ -163,17 +168,35 @@ def gaps(latency_s: Floats, *, robots_delay_s: Floats, public: Bools, policy: Po
     return np.where(slow, np.maximum(gap, policy.slow_delay.total_seconds()), gap)
 
 
-def recovery(slowed_s: Floats, gap_s: Floats, policy: Politeness) -> Floats:
-    """Seconds beyond the ordinary gaps (`gap_s`) until successes have brought a host's rate back.
+def recovery(slowed_s: Floats, usual_s: Floats, steps: Ints) -> Floats:
+    """Seconds beyond the ordinary gaps that the first `steps` gaps of a host take that pushed us back.
 
-    NaN in `slowed_s`: nothing is to be brought back. The rule is that of `crawl.politeness.after`.
+    A gap after a success is a tenth shorter than the one before it; the rule is `crawl.politeness.after`'s.
     """
-    usual = np.maximum(gap_s, policy.backoff_base.total_seconds() * RECOVERY)
-    first = np.where(np.isnan(slowed_s), usual, np.maximum(slowed_s, usual))
-    extra = np.zeros(len(first))
-    for success in range(1, round(1 / RECOVERY)):
-        extra += np.maximum(1 / (1 / first + success * RECOVERY / usual) - usual, 0.0)
-    return extra
+    some = np.minimum(np.maximum(steps, 0), _steps_back(slowed_s, usual_s))
+    seconds: Floats = slowed_s * _KEPT * (1 - _KEPT**some) / RECOVERY - some * usual_s
+    return seconds
+
+
+#: what a success leaves of a gap
+_KEPT: Final = 1 - RECOVERY
+
+
+def _steps_back(slowed_s: Floats, usual_s: Floats) -> Ints:
+    """Gaps, each after a success, that are longer than the ordinary one."""
+    steps = np.ceil(np.log(slowed_s / usual_s) / -np.log(_KEPT) - 1e-9) - 1
+    return np.maximum(steps, 0).astype(np.int64)
+
+
+def _fits(seconds: Floats, step_s: Floats, slowed_s: Floats, usual_s: Floats) -> Ints:
+    """Requests that can start within so many seconds."""
+    back = _steps_back(slowed_s, usual_s)
+    lost = recovery(slowed_s, usual_s, back)
+    # the sum of a geometric row of gaps, solved for their number
+    spent = np.minimum(seconds * RECOVERY / (slowed_s * _KEPT), 1 - 1e-12)
+    early = np.floor(np.log(1 - spent) / np.log(_KEPT)) + 1
+    fits = np.where(seconds < back * step_s + lost, early, np.ceil((seconds - lost) / step_s))
+    return fits.astype(np.int64)
 
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from crawl.capacity import Clocks
+from crawl.capacity import Clocks, recovery
 from crawl.columns import Floats, Ints
 
 __all__ = ["PAGE_COST_S", "Cap", "Group", "Prediction", "chains", "predict", "work"]
@@ -75,6 +75,7 @@ def chains(clock: Clocks, requests: Ints) -> Floats:
     """
     steps = np.maximum(requests - 1, 0)
     own = clock.wait_s + steps * clock.step_s + np.where(steps > 0, clock.extra_s, 0.0)
+    own += recovery(clock.slowed_s, clock.usual_s, steps)
     of_line = np.bincount(clock.line, requests, len(requests))[clock.line]
     shared = clock.line_wait_s + np.maximum(of_line - 1, 0) * clock.line_step_s
     of_spot = np.bincount(clock.spot, requests, len(requests))[clock.spot]

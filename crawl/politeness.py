@@ -5,9 +5,9 @@ Retry-After come on top. The figures are `policy.Politeness`; to public addresse
 `policy.PUBLIC_FLOOR`.
 
 Answers 429 and 503 say that the rate itself was too high, so they do more than a fault: they halve it, and
-each success afterwards gives a tenth of the ordinary rate back (additive increase, multiplicative decrease:
-Chiu and Jain 1989 show that of the simple rules only this one settles where the server's limit is). From
-whatever rate, ten successes in a row lead back to the ordinary one.
+each success afterwards makes the gap a tenth shorter, until it is the ordinary one again. Of the rules that
+were tried, this one was refused least and got most (docs/decisions/024-pushed-back.md): it is slow near
+the limit it came from, wherever that is, where steps of a fixed size are too large for a slow host.
 
 What always holds: `after(...).next_allowed_at >= finished_at + gap(...)`; Crawl-delay is kept in full,
 however long; no fault of a host ever shortens the gap to it.
@@ -47,7 +47,7 @@ HOST_FAULTS: Final = frozenset(o for o, rule in TABLE.items() if rule.against ==
 #: outcomes that say we ask too often: they halve the rate
 PUSHED_BACK: Final = frozenset({Outcome.RATE_LIMITED, Outcome.UNAVAILABLE})
 
-#: share of the ordinary rate that each success gives back to a host that pushed us back
+#: by this share each success shortens the gap to a host that pushed us back
 RECOVERY: Final = 0.1
 
 #: share of the newest duration in the moving average: about the last ten requests count
@@ -266,18 +266,19 @@ def _slowed(
     ordinary, _ = _gap(state, ema, None, duration, policy, public)
     if pushed:
         # what a back-off made long is no rate at which the host was asked
-        before = state.delay_ms if state.gap_rule in _PACES else 0.0
-        doubled = 2 * max(ordinary / _MS, before, slowed or 0.0, policy.backoff_base / _MS / 2)
-        return min(doubled, max(policy.backoff_max / _MS, before))
+        pace = max(ordinary / _MS, state.delay_ms if state.gap_rule in _PACES else 0.0)
+        doubled = 2 * max(pace, slowed or 0.0, policy.backoff_base / _MS / 2)
+        # more would take hours to come back from; a host that wants more has its back-off besides
+        return min(doubled, max(policy.factor_cap / _MS, 2 * pace))
     # a host that may be asked without any gap needs some figure to come back to
     usual = max(ordinary, policy.backoff_base * RECOVERY) / _MS
     assert slowed is not None
-    left = 1 / (1 / slowed + RECOVERY / usual) if slowed > 0 and usual > 0 else 0.0
+    left = slowed * (1 - RECOVERY)
     return round(left, 3) if left > usual else None  # microseconds, as gaps are kept
 
 
 #: rules that set a pace, where others hold a host off for once
-_PACES: Final = frozenset({"floor", "crawl_delay", "factor", "slowed"})
+_PACES: Final = frozenset({"floor", "crawl_delay", "factor"})
 
 
 def _average(before: float | None, newest: float) -> float:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from crawl.capacity import gaps, public, recovery
+from crawl.capacity import _fits, gaps, public, recovery
 from crawl.outcomes import Outcome
 from crawl.policy import Dns, Egress, Politeness
 from crawl.politeness import HostState, after, gap
@@ -48,33 +48,43 @@ def test_gaps_are_those_of_the_rule_for_one_host(
     assert pytest.approx(expected.total_seconds(), abs=2e-5) == found[0]
 
 
-def test_the_time_a_rate_takes_to_come_back_is_foreseen() -> None:
+@pytest.mark.parametrize("slowed_ms", [None, 1_100.0, 2_000.0, 60_000.0])
+@pytest.mark.parametrize("steps", [0, 1, 5, 100])
+def test_the_time_a_rate_takes_to_come_back_is_foreseen(slowed_ms: float | None, steps: int) -> None:
     policy = Politeness(min_delay=timedelta(seconds=1), factor=0.0)
-    slowed, gaps_of = [np.nan, 2.0, 64.0], np.array([1.0, 1.0, 1.0])
-    found = recovery(np.array(slowed), gaps_of, policy)
-    for ms, extra in zip(slowed, found, strict=True):
-        state = HostState(
-            host_key=1,
-            host="a.test",
-            domain="a.test",
-            next_allowed_at=THEN,
-            slowed_ms=None if np.isnan(ms) else ms * 1000,
+    state = HostState(
+        host_key=1, host="a.test", domain="a.test", next_allowed_at=THEN, slowed_ms=slowed_ms, addresses=()
+    )
+    spent = 0.0
+    for _ in range(steps):
+        state = after(
+            state,
+            finished_at=THEN,
+            duration=timedelta(0),
+            outcome=Outcome.OK,
+            retry_after_ms=None,
+            status=200,
+            policy=policy,
+            public=False,
+            unit=0.0,
         )
-        spent = 0.0
-        for _ in range(12):
-            state = after(
-                state,
-                finished_at=THEN,
-                duration=timedelta(0),
-                outcome=Outcome.OK,
-                retry_after_ms=None,
-                status=200,
-                policy=policy,
-                public=False,
-                unit=0.0,
-            )
-            spent += state.delay_ms / 1000 - 1.0
-        assert pytest.approx(spent, abs=1e-4) == extra
+        spent += state.delay_ms / 1000 - 1.0
+    found = recovery(np.array([(slowed_ms or 1_000.0) / 1000]), np.array([1.0]), np.array([steps]))
+    assert pytest.approx(spent, abs=1e-3) == found[0]
+
+
+@hypothesis(max_examples=60, deadline=None)
+@given(seconds=st.floats(0, 2_000), slowed=st.floats(1, 300), latency=st.floats(0, 0.1))
+def test_as_many_requests_fit_as_start_in_time(seconds: float, slowed: float, latency: float) -> None:
+    usual, step = np.array([1.0]), np.array([1.0 + latency])
+    count = _fits(np.array([seconds]), step, np.array([slowed]), usual)
+
+    def start(number: int) -> float:
+        steps = np.array([number])
+        return float(number * step[0] + recovery(np.array([slowed]), usual, steps)[0])
+
+    assert count[0] <= 1 or start(int(count[0]) - 1) <= seconds + 5  # durations between long gaps aside
+    assert start(int(count[0])) >= seconds - 1e-6
 
 
 def test_a_host_is_public_unless_all_we_know_of_it_is_allowed() -> None:

@@ -23,6 +23,8 @@ def clocks(*steps: tuple[float, float, float]) -> Clocks:
         reason=np.full(count, "host_capacity", dtype=object),
         canary=np.zeros(count, dtype=np.bool_),
         extra_s=np.zeros(count),
+        slowed_s=np.ones(count),
+        usual_s=np.ones(count),
         slow=np.zeros(count, dtype=np.bool_),
         line=np.arange(count),
         line_wait_s=wait,
