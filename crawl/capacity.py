@@ -184,7 +184,7 @@ _KEPT: Final = 1 - RECOVERY
 
 def _steps_back(slowed_s: Floats, usual_s: Floats) -> Ints:
     """Gaps, each after a success, that are longer than the ordinary one."""
-    steps = np.ceil(np.log(slowed_s / usual_s) / -np.log(_KEPT) - 1e-9) - 1
+    steps: Floats = np.ceil(np.log(slowed_s / usual_s) / -np.log(_KEPT) - 1e-9) - 1
     return np.maximum(steps, 0).astype(np.int64)
 
 
@@ -195,7 +195,7 @@ def _fits(seconds: Floats, step_s: Floats, slowed_s: Floats, usual_s: Floats) ->
     # the sum of a geometric row of gaps, solved for their number
     spent = np.minimum(seconds * RECOVERY / (slowed_s * _KEPT), 1 - 1e-12)
     early = np.floor(np.log(1 - spent) / np.log(_KEPT)) + 1
-    fits = np.where(seconds < back * step_s + lost, early, np.ceil((seconds - lost) / step_s))
+    fits: Floats = np.where(seconds < back * step_s + lost, early, np.ceil((seconds - lost) / step_s))
     return fits.astype(np.int64)
 
 
