@@ -243,6 +243,7 @@ class _Transfer:
         self._began = self._active_at = now
         self._progress = 0
         self._peer: str | None = None
+        self._secure = request.url[:5] == "https"
         self._denied: str | None = None
         self._resent = False
 
@@ -332,7 +333,7 @@ class _Transfer:
             outcome, reason = self._failure(code, message, stop)
         info = self.curl.getinfo
         connected = info(pycurl.CONNECT_TIME)
-        secured = info(pycurl.APPCONNECT_TIME)
+        secured = info(pycurl.APPCONNECT_TIME) if self._secure else 0.0
         fresh = info(pycurl.NUM_CONNECTS) > 0
         return Answer(
             outcome=outcome,
