@@ -125,6 +125,9 @@ class _Brotli:
 
     def step(self, data: bytes, room: int) -> bytes:
         if self.ended:
+            # the library takes what follows the end in the same piece for a fault, so it is one in any piece
+            if data:
+                raise _Refused(CORRUPT)
             return b""
         out = []
         try:
