@@ -45,6 +45,7 @@ def test_the_documentation_has_every_reason(repo_root: Path) -> None:
         (1, "Unsupported response code in HTTP response", "status_line"),
         (8, "Header without colon", "header_line"),
         (8, "NUL byte in header", "header_nul"),
+        (8, "Carriage return found in header", "header_cr"),
         (8, "Invalid Content-Length: value", "content_length"),
         (61, "Unsolicited Transfer-Encoding (foo) found", "transfer_coding"),
         (61, "", "transfer_coding"),
