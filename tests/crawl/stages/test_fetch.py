@@ -70,6 +70,35 @@ def test_every_record_stands_in_the_journal_before_the_hosts_next_request() -> N
     assert written == [1, 2, 3, 4, 5, 6]
 
 
+def test_what_was_appended_is_flushed_before_any_host_is_asked_again() -> None:
+    unsafe: dict[str, str] = {}  # host and URL of records that a kill would take
+    asked_too_early: list[str] = []
+
+    class Buffered(Memory):
+        def append(self, record: Fetch | Skip, body: bytes | None) -> None:
+            super().append(record, body)
+            unsafe[record.host] = record.url
+
+        def flush(self) -> None:
+            unsafe.clear()
+
+    async def say(seen: Any, writer: asyncio.StreamWriter) -> None:
+        asked_too_early.extend(host for host in [seen.host.split(":")[0]] if host in unsafe)
+        writer.write(NO_RULES if seen.path == "/robots.txt" else response(200, b"<p>x"))
+
+    async def main() -> int:
+        says: dict[str, Any] = {path: say for path in ("/robots.txt", *(f"/{i}" for i in range(5)))}
+        async with RawServer(says) as server:
+            hosts = [f"h{i}.test" for i in range(20)]
+            plan = plan_of(server.url(f"/{i}", host) for host in hosts for i in range(5))
+            await fetch_group(server, plan, sink=Buffered())
+            return len(server.seen)
+
+    assert asyncio.run(main()) == 20 * 6
+    assert asked_too_early == []
+    assert unsafe == {}
+
+
 def test_an_error_of_the_journal_ends_the_task() -> None:
     class Full(Memory):
         def append(self, record: Fetch | Skip, body: bytes | None) -> None:
