@@ -2,7 +2,7 @@
 WITH fetching AS (
     SELECT
         count(*) AS requests,
-        count(*) FILTER (kind = 'page') AS pages,
+        count(*) FILTER (kind <> 'robots') AS pages,
         count(DISTINCT host) AS hosts,
         (epoch_us(max(finished_at)) - epoch_us(min(started_at))) / 1e6 AS seconds
     FROM fetches

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.web.grow import Web
 from tests.web.model import EPOCH, when
 from tests.web.serve import Running, running, toml
-from tests.web.truth import Fate, Truth
+from tests.web.truth import Fate, Rules, Truth
 
 __all__ = ["main"]
 
@@ -75,14 +75,16 @@ def rounds(served: Running, lake: Path) -> None:
 
 def told(web: Web) -> str:
     """What there is to be found, from the web's own description."""
-    facts = Truth(web, TIMES[0]).reach()
+    facts = Truth(web, TIMES[0], Rules(via=Rules().via | {"sitemap"})).reach()
     pages = [fact for fact in facts.values() if fact.is_document]
-    near = sum(fact.depth <= len(TIMES) - 1 for fact in pages)
+    lists = sum(fact.is_list for fact in facts.values())
+    linked = Truth(web, TIMES[0]).reach().values()
+    near = sum(fact.is_document and fact.depth <= len(TIMES) - 1 for fact in linked)
     refused = sum(fact.fate in (Fate.ROBOTS_DENIED, Fate.ROBOTS_UNREACHABLE) for fact in facts.values())
     return (
         f"{len(web.hosts)} hosts in {len({host.domain for host in web.hosts})} domains, {len(facts):,} URLs:"
         f" {len(pages):,} pages ({near:,} within {len(TIMES) - 1} links of a home page),"
-        f" {refused} closed by robots.txt"
+        f" {refused} closed by robots.txt, {lists} sitemaps and feeds"
     )
 
 
