@@ -310,7 +310,7 @@ budget                int     page requests a day
 level                 short   how deep its backlog is, in budgets
 near_duplicate_ratio  float?  share of near duplicates; null where not judged
 lastmod_precision     float?  of announced changes looked at, the share that were; null before the first
-lastmod_recall        float?  of listed pages that changed, the share that was announced; null before the first
+lastmod_recall        float?  of listed pages that changed, the share announced; null before the first
 lastmod_looked        float?  announced changes looked at, as far as they still count
 lastmod_changed       float?  listed pages that changed, likewise
 validator_304_rate    float?  share of conditional requests answered 304; null before the first

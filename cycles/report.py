@@ -138,8 +138,8 @@ def _funnel(funnel: Sequence[Mapping[str, Any]], fates: Sequence[Mapping[str, An
     if steps["lists_planned"] or steps["lists_asked"]:
         lines.append(
             f"  of these, sitemaps and feeds: {steps['lists_planned']:,} planned,"
-            f" {steps['lists_asked']:,} asked, {steps['lists_fetched']:,} fetched, {steps['lists_parsed']:,} read;"
-            f" they named {counted(steps['listed'], 'new URL')}"
+            f" {steps['lists_asked']:,} asked, {steps['lists_fetched']:,} fetched,"
+            f" {steps['lists_parsed']:,} read; they named {counted(steps['listed'], 'new URL')}"
         )
     return lines
 
