@@ -30,6 +30,7 @@ REAL_TIME: Final[Mapping[str, frozenset[str]]] = {
             "started_at",
             "finished_at",
             "required_gap_ms",
+            "group_gap_ms",
             "gap_rule",
             "address",
             "dns_ms",

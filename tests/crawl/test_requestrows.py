@@ -1,5 +1,5 @@
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -128,3 +128,32 @@ def test_the_gap_in_force_is_the_hosts_and_none_before_its_first_request() -> No
     )
     later = row(ask(), answered(200), state=state)
     assert (later.required_gap_ms, later.gap_rule) == (70.0, "floor")
+
+
+def test_a_host_with_others_clock_is_recorded_with_their_group_and_its_gap() -> None:
+    state = replace(HostState.new("a.test", "a.test", 1), politeness_group="news")
+    answer = Answer(outcome=Outcome.OK, reason=None, began=0.0, ended=1.0, status=200)
+    sent = Sent(
+        started_at=NOW,
+        state=state,
+        validators=(),
+        dns_ms=None,
+        dns_cached=None,
+        robots_version="r",
+        group_gap_ms=350.0,
+    )
+    made = record(
+        ask(),
+        sent,
+        answer,
+        outcome=answer.outcome,
+        reason=None,
+        next_url=None,
+        final_url_key=None,
+        finished_at=NOW,
+        total_ms=1.0,
+        policy_version="p",
+    )
+    assert (made.politeness_group, made.group_gap_ms, made.gap_rule) == ("news", 350.0, "none")
+    alone = row(ask(), answer)
+    assert (alone.politeness_group, alone.group_gap_ms) == (None, None)
