@@ -342,7 +342,7 @@ def _schedule(case: _Case, settings: Settings, until: Column) -> dict[str, Any]:
     resting = recrawl.resting(url_key=keys, now=case.now, policy=settings.recrawl)
     # what no retry is due for (denied, quarantined) rests as well, which `retries` knows
     rest = case.stands(State.GONE, State.TERMINAL) | (case.well & case.stands(State.QUARANTINED))
-    regular = withholding.due(regular, until, case.now_us)
+    regular = withholding.due(regular, until, case.now_us, settings.recrawl.floor)
     due = np.where(rest, resting, np.where(case.well, regular, delayed))
     return {
         "interval_s": np.where(case.well & ~rest, interval, before),

@@ -10,7 +10,7 @@ It reads no page (crawl.directives) and stores nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import numpy as np
@@ -72,7 +72,10 @@ def published(document: Column, withheld: Column) -> Any:
     return pc.if_else(pc.is_valid(withheld), None, document)
 
 
-def due(at: Ints, unavailable_after: Column, now: int) -> Ints:
-    """Not later than the date after which the page is to be withheld, where that is still to come."""
+def due(at: Ints, unavailable_after: Column, now: int, floor: timedelta) -> Ints:
+    """Not later than the date after which the page is to be withheld, where that is still to come; but no
+    sooner than `floor` from now, or a page that names the next minute again and again would be asked all day.
+    """
     until = ints(unavailable_after, 0)
-    return np.where(until > now, np.minimum(at, until), at)
+    soonest = now + floor // timedelta(microseconds=1)
+    return np.where(until > now, np.minimum(at, np.maximum(until, soonest)), at)
