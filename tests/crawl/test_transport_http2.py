@@ -193,3 +193,14 @@ def test_many_requests_to_one_host_share_a_connection_and_all_are_answered(tls: 
         assert server.connections == 1
 
     talk(served({"/": page(b"x" * 20_000)}), check, tls=tls)
+
+
+def test_over_the_byte_budget_bodies_wait_and_all_arrive(tls: policy.Tls) -> None:
+    async def check(transport: Transport, server: Http2Server) -> None:
+        urls = [f"https://{host}.test:{server.port}/{n}" for host in "ab" for n in range(6)]
+        answers = await asyncio.gather(*(transport.get(ask(server, "/", url=url)) for url in urls))
+        assert [(a.outcome, len(a.body)) for a in answers] == [(Outcome.OK, 150_000)] * len(urls)
+        assert transport.budget.held == 0
+
+    says = {f"/{n}": page(b"x" * 150_000) for n in range(6)}
+    talk(served(says), check, tls=tls, budget=100_000)
