@@ -265,8 +265,9 @@ def _slowed(
         return slowed
     ordinary, _ = _gap(state, ema, None, duration, policy, public)
     if pushed:
-        # what a back-off made long is no rate at which the host was asked
-        pace = max(ordinary / _MS, state.delay_ms if state.gap_rule in _PACES else 0.0)
+        # by the average, not by the last gap: one long answer among short ones, or a back-off, is no pace
+        average = (state.latency_ema_ms or 0.0) * _MS
+        pace = max(ordinary, _gap(state, state.latency_ema_ms, None, average, policy, public)[0]) / _MS
         doubled = 2 * max(pace, slowed or 0.0, policy.backoff_base / _MS / 2)
         # more would take hours to come back from; a host that wants more has its back-off besides
         return min(doubled, max(policy.factor_cap / _MS, 2 * pace))
@@ -275,10 +276,6 @@ def _slowed(
     assert slowed is not None
     left = slowed * (1 - RECOVERY)
     return round(left, 3) if left > usual else None  # microseconds, as gaps are kept
-
-
-#: rules that set a pace, where others hold a host off for once
-_PACES: Final = frozenset({"floor", "crawl_delay", "factor"})
 
 
 def _average(before: float | None, newest: float) -> float:
