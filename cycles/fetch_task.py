@@ -32,7 +32,7 @@ from crawl.robots import RobotsCopy
 from crawl.stages import fetch
 from crawl.transport import Transport
 from cycles import claim as claims
-from cycles import safety
+from cycles import safety, vouching
 from cycles.clock import utcnow
 from cycles.context import Context
 from cycles.holder import Lock
@@ -212,8 +212,9 @@ def _inputs(context: Context, group: int) -> _Inputs:
     hosts = files.read_work(work.store, work.path("hosts.parquet")).to_pylist()
     robots = _within(files.read_work(work.store, work.path("robots.parquet")), rows["domain"])
     caps = files.read_work(work.store, work.path("caps.parquet")).filter(pc.field("group") == group)
+    anew = vouching.anew(context)
     return _Inputs(
-        planned=[_planned(row, context.settings.content.types) for row in rows.to_pylist()],
+        planned=[_planned(row, context.settings.content.types, anew) for row in rows.to_pylist()],
         hosts={row["host"]: HostState.from_row(row) for row in hosts},
         robots={row["origin"]: RobotsCopy.from_row(row) for row in robots},
         caps=to_caps(caps),
@@ -228,20 +229,20 @@ def _within(robots: pa.Table, domains: pa.ChunkedArray[Any]) -> list[dict[str, A
     return robots.filter(pc.is_in(pa.array(of, pa.string()), value_set=pc.unique(domains))).to_pylist()
 
 
-def _content(row: Mapping[str, Any], types: Collection[str]) -> dict[str, Any]:
+def _content(row: Mapping[str, Any], types: Collection[str], anew: Collection[int] = ()) -> dict[str, Any]:
     """Validators and hash of the content, to ask whether it changed.
 
     None of them where nothing was read of it and its type is one that is read (by now): "not modified" would
     leave it unread. None either where its header asked something of those who index: only a whole answer
-    shows whether it still does.
+    shows whether it still does. None of sitemaps that are to be read `anew`.
     """
     names = ("etag", "last_modified", "content_hash")
     unread = row["document_key"] is None and row["sniffed_type"] in types
-    whole = unread or row["header_robots"] is not None
+    whole = unread or row["header_robots"] is not None or row["url_key"] in anew
     return {name: None if whole else row[name] for name in names}
 
 
-def _planned(row: Mapping[str, Any], types: Collection[str]) -> Planned:
+def _planned(row: Mapping[str, Any], types: Collection[str], anew: Collection[int]) -> Planned:
     return Planned(
         url_key=row["url_key"],
         url=row["url"],
@@ -251,7 +252,7 @@ def _planned(row: Mapping[str, Any], types: Collection[str]) -> Planned:
         position=row["position"],
         kind=row["kind"] or "page",
         depth=row["depth"],
-        **_content(row, types),
+        **_content(row, types, anew),
         document_key=row["document_key"],
         parsed=row["parsed_at"] is not None,
         chain_id=row["chain_id"],

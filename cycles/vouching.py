@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -24,9 +25,13 @@ from lake import files, runs, sql
 from lake.entries import FileEntry
 from lake.snapshot import Snapshot
 
-__all__ = ["Vouching", "write"]
+__all__ = ["Vouching", "anew", "write"]
 
-_COLUMNS: Final[dict[str, pa.DataType]] = {"url_key": pa.int64(), "hosts": pa.list_(pa.string())}
+_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "url_key": pa.int64(),
+    "hosts": pa.list_(pa.string()),
+    "anew": pa.bool_(),  # somebody vouches for it who did not when it was last read
+}
 _ROWS: Final = pa.schema(_COLUMNS)
 _NAME: Final = "vouching.parquet"
 #: ways by which one sitemap leads to another: an index names it, or it redirects there
@@ -40,9 +45,9 @@ def write(context: Context, planned: pa.Table, snapshot: Snapshot) -> None:
     `snapshot`: the lake as the round reads it. Raises LakeError.
     """
     work = context.work
-    rows = planned.select(_ASKED).to_pylist()
+    rows = planned.select([*_ASKED, "last_checked_at"]).to_pylist()
     lines = _lines(rows, context, snapshot.files("seen"))
-    named: Mapping[str, set[str]] = {}
+    named: Mapping[str, dict[str, datetime | None]] = {}
     if lines:
         with sql.connect(work.store, snapshot, context.now) as reader:
             named = _named(reader, sorted({one["url"] for line in lines.values() for one in line}))
@@ -50,13 +55,39 @@ def write(context: Context, planned: pa.Table, snapshot: Snapshot) -> None:
         key: sorted({host for one in line for host in (*named.get(one["url"], ()), *_given(one))})
         for key, line in lines.items()
     }
-    table = pa.table({"url_key": list(hosts), "hosts": list(hosts.values())}, schema=_ROWS)
+    anew = {row["url_key"]: _anew(row, lines[row["url_key"]], named) for row in rows}
+    columns: dict[str, list[Any]] = {
+        "url_key": list(hosts),
+        "hosts": list(hosts.values()),
+        "anew": [anew[key] for key in hosts],
+    }
+    table = pa.table(columns, schema=_ROWS)
     files.write_work(work.store, work.path(_NAME), table.sort_by("url_key"))
 
 
 def _given(row: Mapping[str, Any]) -> list[str]:
     """The host of a seed: it may be too new for `seen` to have it."""
     return [url.host(row["url"])] if row["found_by"] == "seed" else []
+
+
+def _anew(
+    row: Mapping[str, Any],
+    line: Sequence[Mapping[str, Any]],
+    named: Mapping[str, Mapping[str, datetime | None]],
+) -> bool:
+    """Whether a sitemap that was read before has a new voucher: what it names may be taken now."""
+    read = row["last_checked_at"]
+    since = (at for one in line for at in named.get(one["url"], {}).values())
+    return read is not None and any(at is not None and at >= read for at in since)
+
+
+def anew(context: Context) -> frozenset[int]:
+    """Keys of the planned sitemaps that must be read again, changed or not. Raises LakeError."""
+    path = context.work.path(_NAME)
+    if not context.work.store.exists(path):  # a plan of before there were sitemaps
+        return frozenset()
+    rows = files.read_work(context.work.store, path).to_pylist()
+    return frozenset(row["url_key"] for row in rows if row["anew"])
 
 
 def _lines(
@@ -82,14 +113,14 @@ def _lines(
     return lines
 
 
-def _named(reader: sql.Reader, urls: Sequence[str]) -> Mapping[str, set[str]]:
-    """Hosts that vouch for each of these URLs: by robots.txt, or as the host of a seed."""
-    named: defaultdict[str, set[str]] = defaultdict(set)
+def _named(reader: sql.Reader, urls: Sequence[str]) -> Mapping[str, dict[str, datetime | None]]:
+    """Hosts that vouch for each of these URLs, and since when: by robots.txt, or as the host of a seed."""
+    named: defaultdict[str, dict[str, datetime | None]] = defaultdict(dict)
     if urls:
         for row in reader.query("sitemaps-named", urls=list(urls)).to_pylist():
-            named[row["url"]].add(url.host(row["origin"] + "/"))
+            named[row["url"]][url.host(row["origin"] + "/")] = row["since"]
         for row in reader.query("sitemaps-seeded", urls=list(urls)).to_pylist():
-            named[row["url"]].add(url.host(row["url"]))
+            named[row["url"]].setdefault(url.host(row["url"]), None)
     return named
 
 

@@ -1,6 +1,7 @@
 """For which hosts planned sitemaps may speak."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.cycles import smallround
 from tests.cycles.smallround import KEYER, key
 from tests.lake import lakes
 
+DAY = timedelta(days=1)
 CDN, INDEX, PART = "http://cdn.test/s.xml", "http://a.test/index.xml", "http://cdn.test/part.xml"
 
 
@@ -96,3 +98,15 @@ def test_a_seed_may_speak_for_its_whole_host(lake: smallround.Lake) -> None:
     assert vouching_of(lake, sitemap(CDN), known=(sitemap(CDN),))(CDN) == ("cdn.test",)
     new = sitemap("http://new.test/s.xml") | {"found_by": "seed"}
     assert vouching_of(lake, new)("http://new.test/s.xml") == ("new.test",)
+
+
+def test_a_sitemap_with_a_new_voucher_is_read_anew_once(lake: smallround.Lake) -> None:
+    rows = [
+        robots("http://a.test", round_=1) | {"fetched_at": NOW - 9 * DAY},
+        robots("http://a.test", CDN, round_=2) | {"fetched_at": NOW - 3 * DAY},
+        robots("http://a.test", CDN, round_=3) | {"fetched_at": NOW},
+    ]
+    lakes.put(lake.store, "robots", pa.Table.from_pylist(rows, ROBOTS))
+    for checked, expected in ((None, False), (NOW - 4 * DAY, True), (NOW - 2 * DAY, False)):
+        vouching_of(lake, sitemap(CDN, last_checked_at=checked))
+        assert vouching.anew(lake.context()) == ({key(CDN)} if expected else set())
