@@ -116,7 +116,7 @@ def test_rows_older_than_kinds_are_pages() -> None:
     assert applied([row(2, visited_round=None)], named(2, 60))[0][0]["visited_round"] is None
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.builds(

@@ -50,13 +50,13 @@ def test_what_is_no_date_is_none(text: str) -> None:
     assert moment(text) is None
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.datetimes(timezones=st.just(UTC)), st.sampled_from(["T", " "]))
 def test_iso_dates_are_read_as_they_are_written(when: datetime, parting: str) -> None:
     assert moment(when.isoformat(sep=parting)) == when
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="0123456789-/.:+TZ ,JanFebGMT", max_size=40))
 def test_no_text_raises(text: str) -> None:
     assert micros(text) is None or moment(text) is not None

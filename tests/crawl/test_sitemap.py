@@ -140,7 +140,7 @@ MARKUP = [
 ]
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(MARKUP) | st.text(max_size=5)).map("".join) | st.binary(max_size=200))
 def test_nothing_raises_and_every_location_is_an_address(body: str | bytes) -> None:
     found = sitemap.read(body.encode(errors="replace") if isinstance(body, str) else body, URL)
