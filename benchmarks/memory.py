@@ -46,7 +46,8 @@ def main(*, total: int = 2_000_000_000) -> bool:
         (lake / "crawl.toml").write_text(
             '[agent]\nname = "benchmark"\ncontact = "mailto:crawl@example.org"\n'
             '[egress]\nallow = ["127.0.0.0/8"]\n[dns]\nhosts = { "*.test" = "127.0.0.1" }\n'
-            '[politeness]\nmin_delay = "0ms"\nfactor = 0.0\n[content]\ntypes = ["text/html", "application/pdf"]\n',
+            '[politeness]\nmin_delay = "0ms"\nfactor = 0.0\n'
+            '[content]\ntypes = ["text/html", "application/pdf"]\n',
             encoding="utf-8",
         )
         seeds = Path(folder) / "seeds.txt"

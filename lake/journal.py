@@ -39,9 +39,9 @@ class PartWriter:
     """Writes `part-<n:05d>.jrnl` files into a folder that no other attempt uses. Use from one thread.
 
     Records that are appended together are written together, by `flush`: its caller may not act on any of them
-    before. `close` ends the last part; `abandon` does the same as far as storage allows and never raises, for the way
-    out of an error. Raises LakeError (also for an upload that failed since the last call), UsageError after
-    the end.
+    before. `close` ends the last part; `abandon` does the same as far as storage allows and never raises, for
+    the way out of an error. Raises LakeError (also for an upload that failed since the last call), UsageError
+    after the end.
     """
 
     def __init__(
@@ -118,8 +118,8 @@ class _Parts:
             self._on_part(path, size)
 
 
-#: what is held before it is written without being told to: records (two pieces each, and a write takes at most
-#: 1,024 pieces), and bytes
+#: what is held before it is written without being told to: records (of two pieces; a write takes at most 1,024
+#: pieces), and bytes
 _HELD_RECORDS: Final = 500
 _HELD_BYTES: Final = 1_000_000
 
