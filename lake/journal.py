@@ -118,8 +118,8 @@ class _Parts:
             self._on_part(path, size)
 
 
-#: what is held before it is written without being told to: records (of two pieces; a write takes at most 1,024
-#: pieces), and bytes
+#: what is held before it is written without being told to: records (two pieces each, and one write takes
+#: 1,024 pieces at most), and bytes
 _HELD_RECORDS: Final = 500
 _HELD_BYTES: Final = 1_000_000
 
