@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import replace
-from functools import lru_cache
 from math import isfinite
 from typing import Any, Final
 
 from crawl.dns import Resolved, ResolveError, Resolver
 from crawl.egress import Guard
 from crawl.hostqueue import HostQueue
+from crawl.remembered import remembered
 from crawl.turns import Turns
 
 __all__ = ["Addressing"]
@@ -118,7 +118,7 @@ class Addressing:
             self._turns.fail(error)  # a task of its own has nobody above it
 
 
-@lru_cache(maxsize=65_536)
+@remembered(65_536)
 def _port(origin: str) -> int:
     """Port of an origin."""
     scheme, _, rest = origin.partition("://")

@@ -102,7 +102,7 @@ class Politeness:
     #: domains that one such cap is for: an address of more (shared hosting) may carry proportionally more
     address_domains: int = 100
     address_shares: int = 8  # up to so many caps: 32 open and 32 a second at most, as these settings stand
-    #: hosts with one clock: group -> hosts, and *.suffix for all below; like { news = ["a.test", "*.b.test"] }
+    #: hosts with one clock: group -> hosts, *.suffix for all below; like { news = ["a.test", "*.b.test"] }
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

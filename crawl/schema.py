@@ -187,7 +187,7 @@ truncated           bool    the body ended early or hit a cap
 retry_after_ms      float?  Retry-After, if sent
 robots_version      text?   robots copy that allowed it; null for robots itself
 politeness_group    text?   hosts with which it shares one clock, by the operator's word; null for its own
-group_gap_ms        float?  gap in force since the end of that group's previous request; null for its own clock
+group_gap_ms        float?  gap in force since the end of that group's last request; null for its own clock
 policy_version      text    settings in force
 """)
 
@@ -318,9 +318,9 @@ render_tier           text?   render lane; null where not judged
 render_confidence     float?  its confidence; null where not judged
 render_samples        int     pages judged for it
 politeness_group      text?   operator's group; null for its own clock
-first_ms              float?  moving average of a round's first request, with connecting; null when never answered
-excess_ms             float?  mean by which gaps were longer than floor and Crawl-delay; null when never asked twice
-slowed_ms             float?  least gap since an answer 429 or 503, shorter after each success; null in good times
+first_ms              float?  moving average of a round's first request, with connecting; null without one
+excess_ms             float?  mean by which gaps were longer than floor and Crawl-delay; null before two
+slowed_ms             float?  least gap since a 429 or 503, shorter after each success; null in good times
 round                 int     round that wrote this row; the newest wins
 """)
 

@@ -33,9 +33,7 @@ class SecondTries:
         self._heap: list[tuple[datetime, int, Ask, HostQueue]] = []
         self._number = 0
 
-    def consider(
-        self, record: Fetch, again: Callable[[Fetch], Ask], queue: HostQueue, unit: float
-    ) -> None:
+    def consider(self, record: Fetch, again: Callable[[Fetch], Ask], queue: HostQueue, unit: float) -> None:
         """`record` ended; `again` of it would ask the same once more. `unit` in [0, 1) is chance."""
         # a body that came in part is parsed as it is: a second one would count its links twice
         if record.outcome not in _IN_ROUND or record.bytes > 0:

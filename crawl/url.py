@@ -32,6 +32,7 @@ from publicsuffixlist import PSLFILE, PublicSuffixList
 from crawl.errors import UrlError
 from crawl.policy import Identity
 from crawl.queryencoding import concerns, encode_query
+from crawl.remembered import remembered
 
 __all__ = [
     "MAX_CHARS",
@@ -188,7 +189,7 @@ def _absolute(ref: str) -> str | None:
     return ref if _is_origin("//".join((parts[0], parts[2]))) else None
 
 
-@lru_cache(maxsize=65_536)
+@remembered(65_536)
 def _is_origin(text: str) -> bool:
     """`text` is scheme and host (and port) as the parser would write them."""
     if not _PLAIN_ORIGIN(text):
@@ -230,7 +231,7 @@ def split_many(urls: Iterable[str]) -> tuple[list[str], list[str], list[str]]:
     return [f[0] for f in found], [f[1] for f in found], [f[2] for f in found]
 
 
-@lru_cache(maxsize=65_536)
+@remembered(65_536)
 def _parts(scheme: str, authority: str) -> tuple[str, str, str]:
     """Origin, host and domain."""
     place = authority.rpartition("@")[2]
@@ -256,6 +257,7 @@ def psl_hash() -> str:
 
 
 @lru_cache(maxsize=262_144)
+@remembered(262_144)
 def domain(host: str) -> str:
     """Registrable domain of a host: its public suffix and one label more (private section included).
 

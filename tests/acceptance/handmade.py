@@ -1,8 +1,8 @@
 """A web made page by page on loopback, and crawls of it in this process on a cluster that is up already.
 
-`Site` serves what a test puts there, under any host name, on one port of a loopback address, and keeps what it was
-asked. `Crawl` is a lake of that web: rounds run by `cycles.round.run` at given times, questions asked by the
-commands.
+`Site` serves what a test puts there, under any host name, on one port of a loopback address, and keeps what
+it was asked. `Crawl` is a lake of that web: rounds run by `cycles.round.run` at given times, questions
+asked by the commands.
 """
 
 from __future__ import annotations

@@ -85,7 +85,9 @@ def test_a_piece_may_end_where_a_member_ends(coding: str) -> None:
         assert (b"".join(out), decoder.fault) == (TEXT, None)
 
 
-@pytest.mark.parametrize(("coding", "empty"), [("gzip", gzip.compress(b"", mtime=0)), ("zstd", b"P*M\x18" + bytes(4))])
+@pytest.mark.parametrize(
+    ("coding", "empty"), [("gzip", gzip.compress(b"", mtime=0)), ("zstd", b"P*M\x18" + bytes(4))]
+)
 def test_members_without_end_are_refused(coding: str, empty: bytes) -> None:
     """Each may hold nothing, so no cap on bytes would end them soon."""
     assert decode(coding, empty * 9_000 + CODERS[coding](TEXT), piece=16_384) == (TEXT, None)

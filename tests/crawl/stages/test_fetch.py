@@ -87,7 +87,7 @@ def test_what_was_appended_is_flushed_before_any_host_is_asked_again() -> None:
         writer.write(NO_RULES if seen.path == "/robots.txt" else response(200, b"<p>x"))
 
     async def main() -> int:
-        says: dict[str, Any] = {path: say for path in ("/robots.txt", *(f"/{i}" for i in range(5)))}
+        says: dict[str, Any] = dict.fromkeys(("/robots.txt", *(f"/{i}" for i in range(5))), say)
         async with RawServer(says) as server:
             hosts = [f"h{i}.test" for i in range(20)]
             plan = plan_of(server.url(f"/{i}", host) for host in hosts for i in range(5))
