@@ -268,7 +268,7 @@ def _slowed(
         # by the average, not by the last gap: one long answer among short ones, or a back-off, is no pace
         average = (state.latency_ema_ms or 0.0) * _MS
         pace = max(ordinary, _gap(state, state.latency_ema_ms, None, average, policy, public)[0]) / _MS
-        doubled = 2 * max(pace, slowed or 0.0, policy.backoff_base / _MS / 2)
+        doubled = 2 * max(pace, slowed or 0.0, policy.backoff_base * RECOVERY / _MS)
         # more would take hours to come back from; a host that wants more has its back-off besides
         return min(doubled, max(policy.factor_cap / _MS, 2 * pace))
     # a host that may be asked without any gap needs some figure to come back to
