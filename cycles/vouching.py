@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 import numpy as np
@@ -45,9 +44,9 @@ def write(context: Context, planned: pa.Table, snapshot: Snapshot) -> None:
     `snapshot`: the lake as the round reads it. Raises LakeError.
     """
     work = context.work
-    rows = planned.select([*_ASKED, "last_checked_at"]).to_pylist()
+    rows = planned.select([*_ASKED, "last_checked_at", "visited_round", "round"]).to_pylist()
     lines = _lines(rows, context, snapshot.files("seen"))
-    named: Mapping[str, dict[str, datetime | None]] = {}
+    named: Mapping[str, dict[str, int | None]] = {}
     if lines:
         with sql.connect(work.store, snapshot, context.now) as reader:
             named = _named(reader, sorted({one["url"] for line in lines.values() for one in line}))
@@ -73,12 +72,15 @@ def _given(row: Mapping[str, Any]) -> list[str]:
 def _anew(
     row: Mapping[str, Any],
     line: Sequence[Mapping[str, Any]],
-    named: Mapping[str, Mapping[str, datetime | None]],
+    named: Mapping[str, Mapping[str, int | None]],
 ) -> bool:
     """Whether a sitemap that was read before has a new voucher: what it names may be taken now."""
-    read = row["last_checked_at"]
+    if row["last_checked_at"] is None:
+        return False
+    # what a round plans by is what the rounds before it learnt
+    read = row["visited_round"] or row["round"]
     since = (at for one in line for at in named.get(one["url"], {}).values())
-    return read is not None and any(at is not None and at >= read for at in since)
+    return any(at is not None and at >= read for at in since)
 
 
 def anew(context: Context) -> frozenset[int]:
@@ -113,9 +115,9 @@ def _lines(
     return lines
 
 
-def _named(reader: sql.Reader, urls: Sequence[str]) -> Mapping[str, dict[str, datetime | None]]:
-    """Hosts that vouch for each of these URLs, and since when: by robots.txt, or as the host of a seed."""
-    named: defaultdict[str, dict[str, datetime | None]] = defaultdict(dict)
+def _named(reader: sql.Reader, urls: Sequence[str]) -> Mapping[str, dict[str, int | None]]:
+    """Hosts that vouch for each of these URLs, and since which round (of a seed: None)."""
+    named: defaultdict[str, dict[str, int | None]] = defaultdict(dict)
     if urls:
         for row in reader.query("sitemaps-named", urls=list(urls)).to_pylist():
             named[row["url"]][url.host(row["origin"] + "/")] = row["since"]

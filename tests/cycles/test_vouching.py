@@ -1,7 +1,6 @@
 """For which hosts planned sitemaps may speak."""
 
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from tests.cycles import smallround
 from tests.cycles.smallround import KEYER, key
 from tests.lake import lakes
 
-DAY = timedelta(days=1)
 CDN, INDEX, PART = "http://cdn.test/s.xml", "http://a.test/index.xml", "http://cdn.test/part.xml"
 
 
@@ -102,11 +100,12 @@ def test_a_seed_may_speak_for_its_whole_host(lake: smallround.Lake) -> None:
 
 def test_a_sitemap_with_a_new_voucher_is_read_anew_once(lake: smallround.Lake) -> None:
     rows = [
-        robots("http://a.test", round_=1) | {"fetched_at": NOW - 9 * DAY},
-        robots("http://a.test", CDN, round_=2) | {"fetched_at": NOW - 3 * DAY},
-        robots("http://a.test", CDN, round_=3) | {"fetched_at": NOW},
+        robots("http://a.test", round_=1),
+        robots("http://a.test", CDN, round_=3),
+        robots("http://a.test", CDN, round_=5),
     ]
     lakes.put(lake.store, "robots", pa.Table.from_pylist(rows, ROBOTS))
-    for checked, expected in ((None, False), (NOW - 4 * DAY, True), (NOW - 2 * DAY, False)):
-        vouching_of(lake, sitemap(CDN, last_checked_at=checked))
+    for visited, expected in ((None, False), (2, True), (3, True), (4, False)):
+        checked = None if visited is None else NOW
+        vouching_of(lake, sitemap(CDN, last_checked_at=checked, visited_round=visited))
         assert vouching.anew(lake.context()) == ({key(CDN)} if expected else set())
