@@ -14,9 +14,11 @@ from typing import Any, Final
 import numpy as np
 
 from crawl.capacity import Clocks, recovery
-from crawl.columns import Floats, Ints
+from crawl.columns import Column, Floats, Ints, among
+from crawl.outcomes import Outcome
+from crawl.policy import Politeness
 
-__all__ = ["PAGE_COST_S", "Cap", "Group", "Prediction", "chains", "predict", "work"]
+__all__ = ["PAGE_COST_S", "Cap", "Group", "Prediction", "chains", "predict", "troubled", "work"]
 
 #: one worker's time for a page, fetched and parsed: what bounds a group of many hosts
 PAGE_COST_S: Final = 0.003
@@ -82,6 +84,20 @@ def chains(clock: Clocks, requests: Ints) -> Floats:
     crowded = np.maximum(of_spot - 1, 0) * clock.spot_step_s
     longest = np.maximum(np.maximum(own, shared), crowded)
     return np.where(requests > 0, longest + np.where(steps > 0, clock.latency_s, clock.first_s), 0.0)
+
+
+#: answers of a page that make its host wait, and that it will likely give again
+_REPEATED: Final = tuple(o.value for o in (Outcome.UNAVAILABLE, Outcome.RATE_LIMITED, Outcome.SERVER_ERROR))
+
+
+def troubled(clock: Clocks, host: Ints, last_outcome: Column, policy: Politeness) -> Clocks:
+    """The clocks with the back-off that planned rows (by host, and how they ended last) will cost again."""
+    again = host[among(last_outcome, _REPEATED) >= 0]
+    if not len(again):
+        return clock
+    once = 2 * policy.backoff_base.total_seconds() * 1.125  # one error, and chance in the middle
+    seconds = np.bincount(again, minlength=len(clock.step_s)) * once
+    return replace(clock, extra_s=clock.extra_s + seconds)
 
 
 def work(clock: Clocks, requests: Ints, in_flight: int) -> Floats:

@@ -38,7 +38,7 @@ from crawl.columns import (
     take,
     texts,
 )  # fmt: skip
-from crawl.forecast import PAGE_COST_S, Prediction, chains, predict, work
+from crawl.forecast import PAGE_COST_S, Prediction, chains, predict, troubled, work
 from crawl.joined import Groups
 from crawl.outcomes import TABLE, Outcome
 from crawl.packing import bundle, pack, units
@@ -128,8 +128,9 @@ def select(
     clock = found.clocks(clock)
     work_of = Work(rows=rows, names=names, host=host, clock=clock, asks=asks, window_s=window_s)
     order, picked, why = choose(work_of, settings, groups)
-    led = _led(take(rows, order[picked]), robots)
-    placed = _place(work_of, order[picked], joined, led, found, groups, settings.fetching.in_flight)
+    chosen = order[picked]
+    led = _led(take(rows, chosen), robots)
+    placed = _place(work_of, chosen, joined, led, found, groups, settings.fetching.in_flight)
     planned = _planned(work_of, placed, round=round, day=day)
     cuts = _cuts(work_of, order, picked, why, round=round, day=day)
     return Plan(
@@ -138,7 +139,9 @@ def select(
         caps=parts(found, placed.of_host),
         predicted=predict(
             names,
-            clock,
+            troubled(
+                clock, host[order[picked]], take(rows["last_outcome"], order[picked]), settings.politeness
+            ),
             pages=placed.pages,
             asks=asks,
             group=placed.of_host,

@@ -4,10 +4,12 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from crawl.capacity import Clocks
-from crawl.forecast import PAGE_COST_S, chains, predict, work
+from crawl.forecast import PAGE_COST_S, chains, predict, troubled, work
+from crawl.policy import Politeness
 
 
 def clocks(*steps: tuple[float, float, float]) -> Clocks:
@@ -92,3 +94,12 @@ def test_nothing_planned_is_capped_by_nothing() -> None:
     none = np.array([], dtype=np.int64)
     told = predict([], clocks(), pages=none, asks=none, group=none, in_flight=10, left_out=0)
     assert (0.0, "nothing", (), ()) == (told.seconds, told.cap, told.caps, told.groups)
+
+
+def test_pages_that_failed_by_an_answer_last_time_will_make_their_host_wait_again() -> None:
+    own = clocks((0.0, 1.0, 0.1), (0.0, 1.0, 0.1))
+    ended = pa.array(["UNAVAILABLE", "OK", None, "SERVER_ERROR", "REFUSED"])
+    found = troubled(own, np.array([0, 0, 0, 0, 1]), ended, Politeness())
+    assert found.extra_s.tolist() == [4.5, 0.0]  # twice two seconds, a quarter of them by chance
+    assert chains(found, np.array([4, 4])).tolist() == pytest.approx([3.1 + 4.5, 3.1])
+    assert troubled(own, np.array([0]), pa.array(["OK"]), Politeness()) is own
