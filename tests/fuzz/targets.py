@@ -179,9 +179,10 @@ def of_bodies(data: bytes) -> None:
     size = 1 + cut % 61
     joined = b"".join(pieces.feed(body[at : at + size]) for at in range(0, len(body), size))
     pieces.finish()
-    # which fault it is may differ where a decoder looks ahead; that there is one may not
-    assert (pieces.fault is None) == (whole.fault is None), (coding, pieces.fault, whole.fault)
+    # a body that is whole in one piece is whole in any; a broken one may be found out later, or, where the
+    # library looks ahead (an empty zstd frame that lies about its size), in one piece alone
     if whole.fault is None:
+        assert pieces.fault is None, (coding, pieces.fault)
         assert joined == out
 
 
