@@ -28,7 +28,7 @@ def grown(lake: Lake) -> None:
             [1, 2, 3, 4],
             1,
             state=["DISCOVERED", "FETCHED", "GONE", "FETCHED"],
-            next_fetch_at=[NOW - HOUR, NOW + HOUR, NOW, NOW],
+            next_fetch_at=[NOW - HOUR, NOW + HOUR, NOW + 2000 * HOUR, NOW],
             eligible_since=[NOW - HOUR, NOW, NOW, NOW],
         ),
         hosts=rows.table("hosts", host_key=[1, 2], host=["d1.test", "d2.test"], circuit=["closed", "open"]),
@@ -113,9 +113,9 @@ def test_what_is_due_next_is_told_though_all_of_it_is_paused(lake: Lake) -> None
     grown(lake)
     assert "next due  now" in status.told(status.overview(lake, NOW))
     assert "next due  2026-03-01 11:00:00" in status.told(status.overview(lake, NOW - 2 * HOUR))
-    for number in (1, 2, 4):
+    for number in (1, 2, 3, 4):
         pausing.pause(lake, f"d{number}.test", reason=None, who="me", now=NOW)
-    assert "next due  never: 3 URLs paused, nothing else waits" in status.told(status.overview(lake, NOW))
+    assert "next due  never: 4 URLs paused, nothing else waits" in status.told(status.overview(lake, NOW))
 
 
 def test_all_times_are_written_alike(lake: Lake) -> None:
