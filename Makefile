@@ -20,7 +20,7 @@ demo: .venv-run/.ready
 	.venv-run/bin/python -m tests.web.demo
 
 test: .venv/.ready
-	.venv/bin/python -m pytest -q -m "not slow"
+	.venv/bin/python -m pytest -q -m "not slow" -n auto --maxprocesses 4 --dist loadfile
 
 test-slow: .venv/.ready
 	.venv/bin/python -m pytest -q -m slow
