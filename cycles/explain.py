@@ -22,8 +22,8 @@ from lake import sql
 
 __all__ = ["decisions", "explain"]
 
-#: cuts that no score decides: nothing of the host could be asked
-_WITHOUT_CUT_OFF: Final = frozenset({"blocked", "paused", "host_delay", "host_backoff"})
+#: cuts that no score decides: nothing of the host could be asked, or but one URL to try whether it answers
+_WITHOUT_CUT_OFF: Final = frozenset({"blocked", "paused", "host_delay", "host_backoff", "circuit_open"})
 #: part of the facts → question
 _PARTS: Final[Mapping[str, str]] = {
     "seeds": "explain-seeds",
@@ -33,6 +33,7 @@ _PARTS: Final[Mapping[str, str]] = {
     "fetches": "explain-fetches",
     "events": "explain-events",
     "robots": "explain-robots",
+    "robots_asked": "explain-robots-asked",
     "suppressions": "explain-suppressions",
     "rejects": "explain-rejects",
 }

@@ -11,8 +11,8 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any, Final
 
-from crawl.faults import REASONS
-from cycles import foundwords
+from cycles import foundwords, robotswords
+from cycles.causewords import cause, denied
 from cycles.output import safe, shown
 from cycles.typewords import read_as, unread
 from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SEED, SKIPPED, WITHHELD, said
@@ -32,18 +32,11 @@ _REFUSED: Final = {**SCOPE, **SEED}
 _WHY_NOW: Final = {
     "new": "never fetched",
     "retry": "another attempt after a failure",
-    "recheck": "what blocked it has changed",
+    "recheck": "what kept it from being read has changed",
+    "given": "given as a seed again",
     "revisit": "one more look at what counts as gone or given up",
     "canary": "the one request that a failing host gets",
     "due": "its time had come",
-}
-#: how a robots.txt copy was obtained (crawl.robots), in words
-_HOW: Final = {
-    "fetched": "as fetched",
-    "unavailable": "there is none: nothing is forbidden",
-    "unreachable": "not to be had: everything waits",
-    "last_good": "not to be had: the last good copy holds",
-    "elsewhere": "in another domain, which is asked for it from the next round on: everything waits",
 }
 
 
@@ -119,12 +112,7 @@ def _source(link: Mapping[str, Any]) -> str:
 def _now(facts: Facts) -> Iterator[str]:
     row = facts["row"]
     yield f"{row['status']}" + (f" (stored as {row['state']})" if row["status"] != row["state"] else "")
-    if row["withheld"]:
-        yield f"its text is neither kept nor published ({row['withheld']}): {WITHHELD[row['withheld']]}"
-    elif (why := unread(row, facts["fetches"])) is not None:
-        yield why
-    elif _says_more(row["reason"], row["last_outcome"]):
-        yield f"because {_forbids(row)}{safe(row['reason'])}"
+    yield from _because(facts)
     if facts["paused_by"]:
         yield f"held back by {safe(facts['paused_by'])}"
     if row["last_outcome"]:
@@ -145,12 +133,27 @@ def _now(facts: Facts) -> Iterator[str]:
     if facts["redirects_to"] or row["redirect_to_key"]:
         yield f"redirects to {safe(facts['redirects_to'] or 'URL ' + str(row['redirect_to_key']))}"
     if facts["robots_copy"] is not None:
-        yield _robots(facts["robots_copy"])
+        yield robotswords.copied(facts["robots_copy"])
     if facts["robots_newest"] is not None:
-        yield f"the newest {_robots(facts['robots_newest'])}"
+        yield f"the newest {robotswords.copied(facts['robots_newest'])}"
     yield f"tier {row['tier']}, score {row['score']:.3f}, importance {row['importance']:.2f}"
     for event in facts["events"][-3:]:
         yield f"event {event['kind']} in round {event['round']}"
+
+
+def _because(facts: Facts) -> Iterator[str]:
+    """Why it stands so, where there is more to say than the state does."""
+    row = facts["row"]
+    if row["withheld"]:
+        yield f"its text is neither kept nor published ({row['withheld']}): {WITHHELD[row['withheld']]}"
+    elif (why := unread(row, facts["fetches"])) is not None:
+        yield why
+    elif row["last_outcome"] == "ROBOTS_UNREACHABLE":
+        yield f"because {robotswords.waiting(row, facts['robots_asked'])}"
+    elif row["last_outcome"] == "EGRESS_DENIED":
+        yield f"because {denied(row['reason'])}"
+    elif _says_more(row["reason"], row["last_outcome"]):
+        yield f"because {_forbids(row)}{safe(row['reason'])}"
 
 
 def _last(row: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> str:
@@ -158,7 +161,7 @@ def _last(row: Mapping[str, Any], rounds: Sequence[Mapping[str, Any]]) -> str:
     asked = row["last_outcome"] not in SKIPPED
     status = f", HTTP {row['http_status']}" if row["http_status"] and asked else ""
     more = _says_more(row["last_error"], row["last_outcome"], row["reason"])
-    error = f": {safe(row['last_error'])}" if more else ""
+    error = f": {cause(row['last_outcome'], row['last_error'])}" if more else ""
     at = next((round_["now"] for round_ in rounds if round_["round"] == row["round"]), None)
     when = f", in round {row['round']}" + (f" ({shown(at)})" if at else "")
     checked = row["last_checked_at"]
@@ -192,23 +195,6 @@ def _forbids(row: Mapping[str, Any]) -> str:
 
 def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
-
-
-def _robots(copy: Mapping[str, Any]) -> str:
-    """A copy of robots.txt, and the rule of it that speaks of the URL."""
-    status = f", HTTP {copy['status']}" if copy["status"] else ""
-    how = _HOW.get(copy["how"], copy["how"])
-    rule = ""
-    if copy["line"] is not None:
-        rule = (
-            f": {'allowed' if copy['allowed'] else 'forbidden'} by line {copy['line']}, {safe(copy['rule'])}"
-        )
-    elif copy["how"] in ("fetched", "last_good"):
-        rule = ": no rule speaks of it, so it is allowed"
-    return (
-        f"robots.txt of {safe(copy['origin'])}: copy {copy['version']}, {how}{status},"
-        f" of {shown(copy['fetched_at'])}, valid until {shown(copy['valid_until'])}{rule}"
-    )
 
 
 def _found(facts: Facts) -> Iterator[str]:
@@ -295,14 +281,16 @@ def _left_out(found: Mapping[str, Any]) -> str:
 def _asked(facts: Facts) -> Iterator[str]:
     fetches: Sequence[Mapping[str, Any]] = facts["fetches"]
     if not fetches:
-        denied = facts["row"]["last_outcome"] in ("ROBOTS_DENIED", "ROBOTS_UNREACHABLE")
-        yield "never: no request goes out before robots.txt allows it" if denied else "never"
+        barred = facts["row"]["last_outcome"] in ("ROBOTS_DENIED", "ROBOTS_UNREACHABLE")
+        yield "never: no request goes out before robots.txt allows it" if barred else "never"
+        if facts["row"]["last_outcome"] == "ROBOTS_UNREACHABLE":
+            yield from robotswords.requests(facts["robots_asked"])
     if len(fetches) > _LAST:
         yield f"… {len(fetches) - _LAST} earlier requests"
     followed = {(fetch["round"], fetch["chain_id"], fetch["hop"] - 1) for fetch in fetches}
     for fetch in fetches[-_LAST:]:
         status = f" {fetch['status']}" if fetch["status"] else ""
-        reason = f" ({safe(_meaning(fetch['reason']))})" if fetch["reason"] else ""
+        reason = f" ({cause(fetch['outcome'], fetch['reason'])})" if fetch["reason"] else ""
         hop = f", hop {fetch['hop']}" if fetch["hop"] else ""
         yield (
             f"round {fetch['round']}, {shown(fetch['started_at'])}: GET {safe(fetch['url'])} →"
@@ -314,11 +302,6 @@ def _asked(facts: Facts) -> Iterator[str]:
             yield f"    leads to {safe(fetch['next_url'])}" + (
                 "" if here else ", which was not asked at once"
             )
-
-
-def _meaning(reason: str) -> str:
-    """What the transport's code says, and the code, by which the table has it."""
-    return f"{reason}: {REASONS[reason]}" if reason in REASONS else reason
 
 
 def _phases(fetch: Mapping[str, Any]) -> str:

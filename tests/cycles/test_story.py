@@ -55,6 +55,14 @@ def test_a_url_that_reached_the_cut_off_was_outrun(lake: Lake) -> None:
     assert "reached the cut-off 0.650, but others came before it" in told(lake)
 
 
+def test_of_a_host_that_is_shut_off_no_score_is_blamed(lake: Lake) -> None:
+    lakes.commit_round(lake.store, 1, now=NOW, seen=facts.known(lake, 1, score=0.65, next_fetch_at=NOW))
+    lakes.commit_round(lake.store, 2, now=NOW + DAY, frontier=facts.cut(2, "circuit_open", 0.65))
+    text = told(lake)
+    assert "(circuit_open: its host is shut off after errors, and one URL a round tries whether it" in text
+    assert "cut-off" not in text
+
+
 def test_each_request_is_told_with_its_phases(lake: Lake) -> None:
     request = facts.asked(lake, 2).to_pylist()[0]
     request |= {
@@ -291,3 +299,24 @@ def test_a_text_that_is_withheld_says_who_asked_for_that(lake: Lake) -> None:
     seen = fetched(lake, round=1, withheld="noindex", reason="noindex")
     lakes.commit_round(lake.store, 1, now=NOW, seen=seen)
     assert "its text is neither kept nor published (noindex): the page asks not to be indexed" in told(lake)
+
+
+def test_a_robots_txt_that_failed_is_told_with_the_reason_of_its_request(lake: Lake) -> None:
+    reason = "unreachable:TLS_FAILURE"
+    waits = {"state": "DISCOVERED", "last_outcome": "ROBOTS_UNREACHABLE", "reason": reason, "attempts": 1}
+    robots = rows.table(
+        "fetches",
+        round=[1],
+        kind=["robots"],
+        url=["http://a.test/robots.txt"],
+        origin=["http://a.test"],
+        chain_id=[5],
+        outcome=["TLS_FAILURE"],
+        reason=["tls_unknown_ca"],
+    )
+    seen = fetched(lake, round=1, origin="http://a.test", crawl_count=0, http_status=None, **waits)
+    lakes.commit_round(lake.store, 1, now=NOW, seen=seen, fetches=robots)
+    text = told(lake)
+    assert "because its robots.txt could not be read: TLS_FAILURE (tls_unknown_ca: the certificate's" in text
+    assert "tls.ca_file" in text
+    assert "GET http://a.test/robots.txt → TLS_FAILURE (tls_unknown_ca: " in text.partition("\nAsked")[2]
