@@ -30,7 +30,7 @@ PARTS: Final[Mapping[str, tuple[str, str]]] = {
     "states": ("report-states", "States of all URLs"),
     "cuts": ("report-cuts", "Due, but not planned"),
     "rejects": ("report-rejects", "Refused, dropped or skipped"),
-    "changes": ("report-changes", "Documents"),
+    "changes": ("report-changes", "Documents that are new, changed or gone (events)"),
     "hosts": ("report-hosts", "Hosts"),
     "plan": ("report-plan", "Plan against actual"),
 }
@@ -38,8 +38,15 @@ PARTS: Final[Mapping[str, tuple[str, str]]] = {
 _HOSTS: Final = 20
 #: stages in the order in which a round runs them
 _STAGES: Final = ("plan", "fetch", "parse", "dedup", "merge", "publish", "seal", "commit")
-#: words of the codes that a report's tables have
-_WORDS: Final = {**SCOPE, **LEFT_OUT, **CARRIED, **LISTED}
+#: words of the codes that each of a report's tables has
+_WORDS: Final = {"cuts": LEFT_OUT, "rejects": {**SCOPE, **LEFT_OUT, **CARRIED, **LISTED}}
+#: reasons for which URLs were left out that have nothing to do with capacity, in words
+_HELD: Final = {
+    "circuit_open": "of hosts that are shut off",
+    "host_backoff": "of hosts that are left alone after errors",
+    "blocked": "that are blocked still",
+    "paused": "of paused hosts",
+}
 
 
 def report(lake: Lake, round_: int | None, now: datetime) -> dict[str, Any]:
@@ -85,7 +92,7 @@ def told(found: Mapping[str, Any]) -> str:
     lines += [*_funnel(found["funnel"], found["fates"]), ""]
     for part in ("outcomes", "states", "cuts", "rejects", "changes", "hosts"):
         lines += _section(PARTS[part][1], _worded(part, found[part]), _HOSTS if part == "hosts" else None)
-    lines += [PARTS["plan"][1], *_plan(found["plan"], entry), ""]
+    lines += [PARTS["plan"][1], *_plan(found, entry), ""]
     lines += ["Stages", *(f"  {name:<10} {s:>9,.2f} s" for name, s in _stages(entry["stage_ms"], took))]
     return "\n".join(lines).rstrip()
 
@@ -97,7 +104,7 @@ def _worded(part: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
         if part == "outcomes":
             row = {**row, "share": None if row["share"] is None else f"{row['share']:.1%}"}
         elif part in ("cuts", "rejects"):
-            row = {**row, "meaning": _WORDS.get(row["reason"])}
+            row = {**row, "meaning": _WORDS[part].get(row["reason"])}
         told.append(dict(row))
     return told
 
@@ -132,7 +139,7 @@ def _funnel(funnel: Sequence[Mapping[str, Any]], fates: Sequence[Mapping[str, An
         + _lost(fates, "failed", {}),
         f"  {steps['fetched']:,} fetched = {steps['parsed']:,} parsed"
         + _lost(fates, "unparsed", UNPARSED, "not parsed"),
-        f"  besides: {counted(steps['stored'], 'document')} confirmed, new or unchanged;"
+        f"  besides: {counted(steps['stored'], 'URL')} with a document, new or unchanged;"
         f" {counted(steps['index_ready'], 'event')}; {counted(steps['discovered'], 'URL')} discovered",
     ]
     if steps["lists_planned"] or steps["lists_asked"]:
@@ -175,25 +182,45 @@ def _section(heading: str, rows: Sequence[Mapping[str, Any]], most: int | None =
     return [heading, *("  " + line for line in table), *more, ""]
 
 
-def _plan(rows: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]) -> list[str]:
-    if not rows:
+def _plan(found: Mapping[str, Any], entry: Mapping[str, Any]) -> list[str]:
+    if not found["plan"]:
         return ["  nothing was planned"]
-    row, plan = rows[0], entry["plan"]
+    row, plan = found["plan"][0], entry["plan"]
     predicted = plan.get("seconds")
     seconds = row["fetching_s"]
     lines = [
         f"  pages     {row['planned_urls'] or 0:,} planned, {row['pages'] or 0:,} asked"
         f" ({row['requests'] or 0:,} requests with robots.txt and hops)",
         f"  hosts     {row['planned_hosts'] or 0:,} planned, {row['asked_hosts'] or 0:,} asked",
-        f"  left out  {row['cut_urls'] or 0:,} for want of capacity",
+        f"  left out  {_left_out(found['cuts'])}",
     ]
     if predicted is not None:
         lines.append(
             f"  fetching  {predicted:,.1f} s predicted, {seconds or 0:,.1f} s taken{_off(predicted, seconds)}"
         )
     if plan.get("cap"):
-        lines.append(f"  capped by {plan['cap']}{_slowest(plan)}")
+        lines.append(f"  expected to be capped by {plan['cap']}{_slowest(plan)}")
+    timed = [host for host in found["hosts"] if host["seconds"] is not None]
+    if timed:
+        last = max(timed, key=lambda host: host["seconds"])
+        lines.append(
+            f"  busy longest was {last['host']} ({counted(last['requests'], 'request')}"
+            f" in {last['seconds']:,.1f} s)"
+        )
     return lines
+
+
+def _left_out(cuts: Sequence[Mapping[str, Any]]) -> str:
+    """How many due URLs were not planned: for want of capacity, and for what else."""
+    held = dict.fromkeys(_HELD, 0)
+    scarce = 0
+    for row in cuts:
+        if row["reason"] in held:
+            held[row["reason"]] += row["urls"]
+        else:
+            scarce += row["urls"]
+    others = [f"{urls:,} {_HELD[reason]}" for reason, urls in held.items() if urls]
+    return ", ".join(([f"{scarce:,} for want of capacity"] if scarce else []) + others) or "none"
 
 
 def _off(predicted: float, seconds: float | None) -> str:

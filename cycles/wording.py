@@ -33,7 +33,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "blocked": "what blocked it still stands",
     "host_delay": "its host may not be asked again within the window",
     "host_backoff": "its host is left alone after errors",
-    "circuit_open": "its host is shut off after errors",
+    "circuit_open": "its host is shut off after errors, and one URL a round tries whether it answers",
     "paused": "its host is paused",
 }
 #: why a planned URL was carried over

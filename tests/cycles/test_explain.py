@@ -182,7 +182,7 @@ def test_a_seed_that_was_cut_in_its_first_round_is_told_so(lake: Lake) -> None:
     assert decision["short_by"] == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("reason", ["host_backoff", "host_delay", "paused"])
+@pytest.mark.parametrize("reason", ["host_backoff", "host_delay", "paused", "circuit_open"])
 def test_no_score_decides_where_nothing_of_a_host_could_be_asked(lake: Lake, reason: str) -> None:
     lakes.commit_round(lake.store, 1, now=NOW, seen=known(lake, 1, next_fetch_at=NOW))
     lakes.commit_round(lake.store, 2, now=NOW + DAY, frontier=cut(2, reason, 0.5))

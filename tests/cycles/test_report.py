@@ -184,11 +184,21 @@ def test_of_a_crawl_every_round_adds_up_and_all_places_say_the_same(crawled: str
         assert line in status.told(status.overview(lake, NOW))
         assert (asked, fetched) == (metric[number]["attempted"], metric[number]["fetched"])
         assert found["entry"]["actual"]["asked"] == asked
+        by_host = {
+            name: sum(row[name] for row in found["hosts"])
+            for name in ("asked", "fetched", "redirected", "failed", "requests")
+        }
+        assert (asked, fetched) == (by_host["asked"], by_host["fetched"])
+        assert (urls.get("redirected", 0), urls.get("failed", 0)) == (
+            by_host["redirected"],
+            by_host["failed"],
+        )
+        assert sum(row["requests"] for row in found["outcomes"]) == by_host["requests"]
 
 
 def test_questions_count_as_asked_and_fetched_what_outcomes_say() -> None:
     not_asked = {outcome.value for outcome, rule in TABLE.items() if not rule.asked}
-    for name in ("report-funnel", "report-fates"):
+    for name in ("report-funnel", "report-fates", "report-hosts"):
         lists = [set(re.findall(r"'(\w+)'", text)) for text in re.findall(r"IN \(([^)]*)\)", sql.text(name))]
         assert not_asked in lists
         assert {outcome.value for outcome in FETCHED} in lists
@@ -215,10 +225,11 @@ def test_it_is_told_for_the_eye_with_plan_against_actual(lake: Lake) -> None:
         "  2 planned = 2 asked\n  2 asked = 1 fetched + 1 failed (TIMEOUT: 1)\n  1 fetched = 1 parsed\n"
         in told
     )
-    assert "  besides: 0 documents confirmed, new or unchanged; 0 events; 3 URLs discovered" in told
+    assert "  besides: 0 URLs with a document, new or unchanged; 0 events; 3 URLs discovered" in told
     assert "8.0 s predicted, 4.0 s taken (-50%)" in told
-    assert "capped by host: d1.test (3 requests in 8.0 s)" in told
-    assert "40 for want of capacity" in told
+    assert "expected to be capped by host: d1.test (3 requests in 8.0 s)" in told
+    assert "busy longest was d2.test (1 request in 3.0 s)" in told
+    assert "left out  40 for want of capacity\n" in told
     assert ["plan", "fetch", "merge", "seal, rest"] == re.findall(
         r"^  (\S.*?) +[\d.]+ s$", told, re.MULTILINE
     )
@@ -228,6 +239,40 @@ def test_it_is_told_for_the_eye_with_plan_against_actual(lake: Lake) -> None:
     assert "its host is outside [scope] domains and hosts" in told
     assert "x" * 99 + "…" in told
     assert "x" * 101 not in told
+
+
+def test_what_hosts_were_left_alone_for_is_no_want_of_capacity(lake: Lake) -> None:
+    cut = rows.table(
+        "frontier",
+        round=[1] * 3,
+        position=[-1] * 3,
+        host=["d1.test", "d2.test", "d3.test"],
+        reason=["circuit_open", "host_budget", "paused"],
+        count=[2, 5, 1],
+    )
+    lakes.commit_round(lake.store, 1, frontier=cut)
+    told = report.told(report.report(lake, 1, NOW))
+    assert "left out  5 for want of capacity, 2 of hosts that are shut off, 1 of paused hosts\n" in told
+    assert "its host is shut off after errors, and one URL a round tries whether it answers" in told
+
+
+def test_hosts_are_told_with_lists_and_robots_and_types_that_are_not_read(lake: Lake) -> None:
+    asked = rows.table(
+        "fetches",
+        round=[1] * 5,
+        kind=["robots", "page", "page", "sitemap", "robots"],
+        url_key=[8, 1, 1, 2, 9],
+        host=["d1.test"] * 4 + ["d2.test"],
+        outcome=["OK", "TIMEOUT", "UNSUPPORTED_TYPE", "OK", "TLS_FAILURE"],
+    )
+    known = rows.seen(
+        [1, 2], 1, host=["d1.test"] * 2, kind=["page", "sitemap"], last_outcome=["UNSUPPORTED_TYPE", "OK"]
+    )
+    lakes.commit_round(lake.store, 1, fetches=asked, seen=known)
+    one, two = report.report(lake, 1, NOW)["hosts"]
+    names = ("host", "asked", "fetched", "failed", "requests", "robots")
+    assert ("d1.test", 2, 2, 0, 4, 1) == tuple(one[name] for name in names)
+    assert ("d2.test", 0, 0, 0, 1, 1) == tuple(two[name] for name in names)
 
 
 def test_an_empty_round_has_a_report(lake: Lake) -> None:
