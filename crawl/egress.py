@@ -14,7 +14,7 @@ from typing import Final
 
 from crawl import policy
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "too_wide"]
 
 _V4 = ipaddress.IPv4Address
 _V6 = ipaddress.IPv6Address
@@ -65,6 +65,10 @@ _OTHER_PROTOCOLS: Final = frozenset(
         10080,  # Amanda
     }
 )
+_MAPPED: Final = ipaddress.IPv6Network("::ffff:0:0/96")  # RFC 4291 2.5.5.2: the same
+#: nobody owns a wider public range: where one is listed, caps and floors for other people's hosts are lost
+_WIDEST_V4: Final = 8
+_WIDEST_V6: Final = 16
 #: how many verdicts are remembered before they are forgotten all at once
 _REMEMBERED: Final = 65_536
 
@@ -83,6 +87,23 @@ def _global(address: _V4 | _V6) -> bool:
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)
     return address in _GLOBAL_V6 and not any(address in network for network in _NOT_PUBLIC_V6)
+
+
+def too_wide(text: str) -> bool:
+    """Whether a range holds public addresses and is wider than anybody's own. Raises ValueError for no range.
+
+    Public ranges of IPv4 may have /8 at the widest, those of IPv6 /16; what IPv6 embeds counts as IPv4.
+    """
+    network = ipaddress.ip_network(text, strict=False)
+    if isinstance(network, ipaddress.IPv4Network):
+        return network.prefixlen < _WIDEST_V4 and not any(network.subnet_of(n) for n in _NOT_PUBLIC_V4)
+    for outer in (_MAPPED, _NAT64):
+        if network.supernet_of(outer):
+            return True
+        if network.subnet_of(outer):
+            inner = int(network.network_address) & 0xFFFF_FFFF
+            return too_wide(f"{ipaddress.IPv4Address(inner)}/{network.prefixlen - outer.prefixlen}")
+    return network.prefixlen < _WIDEST_V6 and network.overlaps(_GLOBAL_V6)
 
 
 class Guard:

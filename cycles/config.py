@@ -2,8 +2,8 @@
 
 What always holds: an unknown or ill-typed key is a SettingsError that names the place, the key and the
 nearest valid one; the environment (`CRAWL_POLITENESS__MIN_DELAY=20ms`) wins over the file, the file over
-the defaults; durations are written with a unit ("20ms", "1s", "10m", "12h", "5d"). Nothing here is a
-secret: those live in each process's own environment and in the lake's identity, never in settings.
+the defaults; durations are written with a unit ("20ms", "1s", "12h", "5d"), sizes may be ("10MB",
+"500KiB"). Nothing here is a secret: those live in each process's own environment and in the lake's identity.
 
 It does not decide what a setting means: that is said beside each field of `crawl.policy`, from where
 `explain` reads.
@@ -70,6 +70,8 @@ merge_every = 1
 """
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SIZE: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*(?:([kmgt])(i)?)?b\s*", re.IGNORECASE)
+_BYTES: Final = 'a whole number of bytes, or a number with its unit, like "10MB" or "500KiB"'
 _DURATION: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 
 
@@ -82,6 +84,15 @@ def duration(text: object) -> timedelta:
         return timedelta(seconds=float(found[1]) * _UNITS[found[2]])
     except OverflowError as exc:
         raise ValueError("a duration of more than a billion days is none") from exc
+
+
+def size(text: str) -> int:
+    """A number of bytes with its unit, e.g. "10MB" (of 1000) or "500KiB" (of 1024). Raises ValueError."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"write {_BYTES}")
+    step, power = 1024 if found[3] else 1000, " kmgt".find((found[2] or " ").lower())
+    return round(float(found[1]) * float(step**power))
 
 
 def written(value: object) -> object:
@@ -113,18 +124,22 @@ def _keys() -> tuple[str, ...]:
 
 def _unknown(key: str, place: str) -> SettingsError:
     near = _nearest(key)
-    hint = f"; the nearest valid key is {' or '.join(map(repr, near))}" if near else ""
-    return SettingsError(f"{place}: there is no setting {key!r}{hint}")
+    hint = (
+        f"the nearest valid key is {' or '.join(map(repr, near))}"
+        if near
+        else "`crawl config LAKE` lists all"
+    )
+    return SettingsError(f"{place}: there is no setting {key!r}; {hint}")
 
 
 def _nearest(key: str) -> list[str]:
     """What may be meant; a bare name is that of a section, or of the keys that end in it."""
     if "." in key:
-        return difflib.get_close_matches(key, _keys(), n=1, cutoff=0.0)
+        return difflib.get_close_matches(key, _keys(), n=1, cutoff=0.6)
     by_name: dict[str, list[str]] = {section: [section] for section in _sections()}
     for known in _keys():
         by_name.setdefault(known.partition(".")[2], []).append(known)
-    near = difflib.get_close_matches(key, list(by_name), n=1, cutoff=0.0)
+    near = difflib.get_close_matches(key, list(by_name), n=1, cutoff=0.6)
     return by_name[near[0]] if near else []
 
 
@@ -147,11 +162,13 @@ def _check(section: str, name: str, value: object, place: str) -> object:
     try:
         if wanted is timedelta:
             return duration(value)
+        if isinstance(value, str) and _is_size(section, name):
+            return size(value)
         given = _frozen(value)
         checked: object = _adapter(section, name).validate_python(given, strict=True)
     except ValidationError as exc:
         raise SettingsError(
-            f"{place}: {section}.{name} = {_plain(value)} does not fit: write {_spelled(wanted)}"
+            f"{place}: {section}.{name} = {_plain(value)} does not fit: write {_written_as(section, name)}"
         ) from exc
     except ValueError as exc:
         raise SettingsError(f"{place}: {section}.{name} = {_plain(value)} does not fit: {exc}") from exc
@@ -187,8 +204,13 @@ _WANTED: Final[Mapping[object, str]] = {
 }
 
 
-def _spelled(kind: object) -> str:
-    return _WANTED.get(kind, "another type of value")
+def _written_as(section: str, name: str) -> str:
+    return _BYTES if _is_size(section, name) else _WANTED.get(_wanted(section)[name], "another type of value")
+
+
+def _is_size(section: str, name: str) -> bool:
+    """Sizes say bytes in their names."""
+    return _wanted(section)[name] is int and name.endswith("bytes")
 
 
 def _from_file(text: str, place: str) -> dict[str, dict[str, object]]:
@@ -345,12 +367,8 @@ def explain(key: str) -> str:
     if wanted is timedelta:
         lines.append('written: a number with its unit (ms, s, m, h or d), like "10m"')
     else:
-        many = (
-            "; `crawl config LAKE set` takes them with commas, too: x,y ([] for none)"
-            if _is_list(wanted)
-            else ""
-        )
-        lines.append(f"written: {_spelled(wanted)}{many}")
+        many = "; `crawl config LAKE set` takes them with commas, too: x,y ([] for none)"
+        lines.append(f"written: {_written_as(section, name)}{many if _is_list(wanted) else ''}")
     default = written(getattr(getattr(Settings(), section), name))
     doc = inspect.cleandoc(_sections()[section].__doc__ or "")
     lines += [f"default: {json.dumps(default, ensure_ascii=False)}", f"[{section}] {doc}"]
@@ -361,8 +379,8 @@ def _is_list(wanted: object) -> bool:
     return getattr(wanted, "__origin__", None) is tuple
 
 
-def set_key(text: str, key: str, value: str) -> str:
-    """`crawl.toml` with one key set, its comments kept. Raises SettingsError."""
+def set_key(text: str, key: str, value: str, place: str = "crawl.toml") -> str:
+    """`crawl.toml` with one key set, its comments kept. Raises SettingsError, naming `place`."""
     if key not in _keys():
         raise _unknown(key, "crawl config set")
     section, name = key.split(".")
@@ -371,10 +389,12 @@ def set_key(text: str, key: str, value: str) -> str:
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as exc:
-        raise SettingsError(f"crawl.toml is not valid TOML: {exc}") from exc
+        raise SettingsError(
+            f"{place} is not valid TOML: {exc}; mend it with an editor, then set again"
+        ) from exc
     if section not in document:
         document[section] = tomlkit.table()
     document[section][name] = given
     changed = tomlkit.dumps(document)
-    load(changed, {})
+    load(changed, {}, place)
     return changed

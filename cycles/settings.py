@@ -78,7 +78,7 @@ def change(root: str, key: str, value: str, now: datetime) -> str:
     """Set a key; what it is now. Raises SettingsError, and changes nothing then."""
     store = _store(root)
     before = settings_text(store)
-    after = config.set_key(before, key, value)
+    after = config.set_key(before, key, value, store.url(SETTINGS))
     if key == "tls.ca_file" or key.startswith("content."):
         soundness.check_files(config.load(after, {}, store.url(SETTINGS)), store.url(SETTINGS))
     store.write(SETTINGS, after.encode())
@@ -93,7 +93,9 @@ def change(root: str, key: str, value: str, now: datetime) -> str:
 
 
 def _floor(key: str, there: object) -> str:
-    """A word on a gap that holds for hosts of one's own only."""
+    """A word on a gap that holds for hosts of one's own only, or that slow answers no longer widen."""
+    if key == "politeness.factor" and not there:
+        return "; gaps no longer grow with the time that answers take"
     if key != "politeness.min_delay" or config.duration(there) >= PUBLIC_FLOOR:
         return ""
     return f"; public hosts are never asked faster than every {PUBLIC_FLOOR.total_seconds():g} s all the same"

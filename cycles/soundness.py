@@ -46,6 +46,7 @@ _LEAST: Final[Mapping[str, int | timedelta]] = {
     "parsing.deadline": timedelta(milliseconds=1),
     "parsing.memory_bytes": 1,
     "robots.bytes": 500 * 1024,  # RFC 9309 2.5
+    "robots.valid": timedelta(minutes=10),  # crawl.robots: no copy is asked for anew sooner
     "robots.redirects": 5,  # RFC 9309 2.3.1.2
     "fetching.in_flight": 1,
     "fetching.in_flight_bytes": 1,
@@ -128,7 +129,9 @@ def _ranges(settings: Settings) -> Faults:
                 seconds = least.total_seconds()
                 yield (
                     key,
-                    " must be longer than nothing" if seconds < 1 else f" must be at least {seconds:g}s",
+                    " must be longer than nothing"
+                    if seconds < 1
+                    else f" must be at least {f'{seconds / 60:g}m' if seconds >= 60 else f'{seconds:g}s'}",
                 )
             else:
                 yield key, f" = {value} must be at least {least}"
@@ -142,8 +145,11 @@ def _ranges(settings: Settings) -> Faults:
 
 def _agent(settings: Settings) -> Faults:
     contact, name = settings.agent.contact, settings.agent.name
-    if contact and not re.match(r"(https?://|mailto:)\S+$", contact):
-        yield "agent.contact", f" = {contact!r} must begin with https:// or mailto:"
+    if contact and not re.fullmatch(r"https://[^\s/]\S*|mailto:[^\s@]+@\S+", contact):
+        yield (
+            "agent.contact",
+            (f" = {contact!r} must be a page at https://… or an address, like mailto:you@example.org"),
+        )
     if name and not re.fullmatch(r"[A-Za-z0-9._-]+", name):
         # a product token (RFC 9110 10.1.5) without spaces or slashes, else no robots group could name us
         yield "agent.name", f" = {name!r} may hold letters, digits, '.', '-' and '_' only"
@@ -215,14 +221,22 @@ def _guess(name: str) -> str:
 
 
 def _networks(settings: Settings) -> Faults:
-    from ipaddress import ip_network
+    from crawl.egress import too_wide
 
     for key, texts in (("egress.allow", settings.egress.allow), ("dns.hosts", settings.dns.hosts.values())):
+        none = ", or [] for none" if key == "egress.allow" else ""
         for text in texts:
             try:
-                ip_network(text, strict=False)
-            except ValueError as exc:
-                yield key, f": {text!r} is no address or range: {exc}"
+                wide = too_wide(text)
+            except ValueError:
+                yield key, f": {text!r} is no address or range: write one, like 10.0.0.7 or 10.0.0.0/8{none}"
+                continue
+            if wide and key == "egress.allow":
+                yield (
+                    key,
+                    f": {text!r} is too much of the public internet, which is allowed without being listed:"
+                    " write ranges of your own, like 10.0.0.0/8 (public ones up to /8, of IPv6 up to /16)",
+                )
     if settings.dns.prefetch > settings.dns.in_flight:
         yield "dns.prefetch", f" is more than dns.in_flight = {settings.dns.in_flight}, of which it is a part"
     for server in settings.dns.servers:
@@ -247,7 +261,10 @@ def _no_server(text: str) -> str | None:
     try:
         ip_address(address)
     except ValueError:
-        return "write an address, like 127.0.0.1:5353 or [::1]:5353 (a name would have to be resolved first)"
+        return (
+            "write an address, like 127.0.0.1:5353 or [::1]:5353 (a name would have to be resolved first),"
+            " or [] for the system's"
+        )
     port = bare and (bare["port"] or bare["port4"])
     if port and not 0 < int(port) < 65_536:
         return f"{port} is no port: write a number from 1 to 65535"

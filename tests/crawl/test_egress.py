@@ -1,7 +1,7 @@
 import pytest
 
 from crawl import policy
-from crawl.egress import Guard
+from crawl.egress import Guard, too_wide
 
 NOWHERE = [
     "0.0.0.0",
@@ -94,3 +94,22 @@ def test_privileged_ports_of_public_hosts_are_closed_unless_listed() -> None:
     assert not guard.permits_port("8.8.8.8", 25)
     assert guard.permits_port("127.0.0.1", 25)
     assert not guard.permits_port("10.0.0.1", 80)
+
+
+@pytest.mark.parametrize(
+    ("text", "wide"),
+    [
+        ("0.0.0.0/0", True),
+        ("8.0.0.0/7", True),
+        ("8.0.0.0/8", False),
+        ("224.0.0.0/4", False),
+        ("2000::/15", True),
+        ("2600::/16", False),
+        ("fc00::/7", False),
+        ("::ffff:8.0.0.0/103", True),
+    ],
+)
+def test_a_range_is_too_wide_where_it_holds_more_of_the_internet_than_anybody_has(
+    text: str, wide: bool
+) -> None:
+    assert too_wide(text) is wide

@@ -246,3 +246,29 @@ def test_setting_a_key_makes_its_section_and_takes_one_item_for_a_list() -> None
 def test_setting_what_does_not_fit_changes_nothing_and_says_why(key: str, value: str) -> None:
     with pytest.raises(SettingsError, match=key.split(".")[0]):
         config.set_key(config.DEFAULT_TOML, key, value)
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [("10MB", 10_000_000), ("500 KiB", 512_000), ("1.5gb", 1_500_000_000), ("7B", 7), ("9_000", 9_000)],
+)
+def test_sizes_are_bytes_or_have_a_unit(given: str, size: int) -> None:
+    text = config.set_key("", "limits.wire_bytes", given)
+    assert config.load(text, {}).limits.wire_bytes == size
+    assert config.load("", {"CRAWL_LIMITS__WIRE_BYTES": given}).limits.wire_bytes == size
+
+
+@pytest.mark.parametrize("given", ["10 apples", "-1MB", "MB"])
+def test_a_size_that_is_none_is_told_how_to_write_it(given: str) -> None:
+    with pytest.raises(SettingsError, match=r'whole number of bytes, .* like "10MB"'):
+        config.set_key("", "limits.wire_bytes", given)
+
+
+def test_a_name_like_no_other_has_no_nearest() -> None:
+    with pytest.raises(SettingsError, match="no setting 'nonsense'; `crawl config LAKE` lists all"):
+        config.set_key("", "nonsense", "1")
+
+
+def test_what_cannot_be_set_for_a_broken_file_names_it_and_says_how_to_go_on() -> None:
+    with pytest.raises(SettingsError, match=r"^at/crawl\.toml is not valid TOML: .*; mend it with an editor"):
+        config.set_key("[x", "round.window", "1m", "at/crawl.toml")

@@ -120,3 +120,14 @@ def test_a_file_of_authorities_must_hold_some_when_it_is_set(place: Path) -> Non
     assert before == (place / "crawl.toml").read_bytes()
     own = ca_file(place)
     assert str(own) in settings.change(str(place), "tls.ca_file", str(own), NOW)
+
+
+def test_what_a_setting_gives_up_is_said(place: Path) -> None:
+    assert "gaps no longer grow" in settings.change(str(place), "politeness.factor", "0.0", NOW)
+    assert "gaps" not in settings.change(str(place), "politeness.factor", "2.0", NOW)
+
+
+def test_a_broken_file_is_named_where_nothing_can_be_set(place: Path) -> None:
+    (place / "crawl.toml").write_text("[x")
+    with pytest.raises(SettingsError, match=f"{place}/crawl.toml is not valid TOML: .*; mend it"):
+        settings.change(str(place), "round.window", "1m", NOW)

@@ -151,3 +151,36 @@ def test_readers_are_looked_for_only_where_rounds_are_run() -> None:
         soundness.check_files(settings, "here")
     known = config.load("[content]\ntypes = ['text/html', 'application/pdf']\n", {})
     soundness.check_files(known, "here")
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["0.0.0.0/0", "::/0", "128.0.0.0/1", "8.0.0.0/7", "2000::/3", "::ffff:0:0/96", "::/64", "64:ff9b::/97"],
+)
+def test_the_internet_is_no_range_of_ones_own(given: str) -> None:
+    assert "like 10.0.0.0/8 (public ones up to /8, of IPv6 up to /16)" in told(
+        f'[egress]\nallow = ["{given}"]'
+    )
+
+
+@pytest.mark.parametrize(
+    "given", ["10.0.0.0/8", "240.0.0.0/4", "fc00::/7", "8.0.0.0/8", "::ffff:10.0.0.0/104"]
+)
+def test_ranges_of_ones_own_may_be_listed(given: str) -> None:
+    assert config.load(f'[egress]\nallow = ["{given}"]', {}).egress.allow == (given,)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[egress]\nallow = [""]', ["like 10.0.0.7 or 10.0.0.0/8", "[] for none"]),
+        ('[egress]\nallow = ["10.0.0.0/33"]', ["like 10.0.0.7 or 10.0.0.0/8"]),
+        ('[dns]\nservers = [""]', ["[] for the system's"]),
+        ("[robots]\nvalid = '1m'", ["robots.valid must be at least 10m"]),
+        ('[agent]\ncontact = "http://x"', ["https://", "mailto:you@example.org"]),
+        ('[agent]\ncontact = "mailto:me"', ["mailto:you@example.org"]),
+    ],
+)
+def test_refusals_say_what_to_write(text: str, words: list[str]) -> None:
+    found = told(text)
+    assert [] == [word for word in words if word not in found], found
