@@ -62,9 +62,9 @@ def explain(lake: Lake, text: str, now: datetime) -> dict[str, Any]:
         for part, question in _SINGLE.items():
             found[part] = next(iter(reading.query(reader, question, **asked)), None)
         found["rounds"] = reading.query(reader, "rounds-at")
-        found["referrer"] = _url_of(reader, (found["row"] or {}).get("first_referrer_key"))
-        found["announcer"] = _url_of(reader, (found["row"] or {}).get("announced_by"))
-        found["redirects_to"] = _url_of(reader, (found["row"] or {}).get("redirect_to_key"))
+        found["referrer"] = _name_of(reader, (found["row"] or {}).get("first_referrer_key"))
+        found["announcer"] = _name_of(reader, (found["row"] or {}).get("announced_by"))
+        found["redirects_to"] = _name_of(reader, (found["row"] or {}).get("redirect_to_key"))
     agent = lake.settings.agent.name
     found["robots_copy"] = _copy(found["robots"], found["row"], found["url"], agent)
     found["robots_newest"] = _newest(found["robots"], found["robots_copy"], found["url"], agent)
@@ -101,6 +101,14 @@ def _url_of(reader: sql.Reader, key: int | None) -> str | None:
     if key is None:
         return None
     return next((str(row["url"]) for row in reading.query(reader, "explain-url", url_key=key)), None)
+
+
+def _name_of(reader: sql.Reader, key: int | None) -> str | None:
+    """The URL of a key, also of what is no candidate: a robots.txt, a target that is out of scope."""
+    known = _url_of(reader, key)
+    if key is None or known is not None:
+        return known
+    return next((str(row["url"]) for row in reading.query(reader, "explain-name", url_key=key)), None)
 
 
 def _copy(

@@ -7,24 +7,32 @@ from typing import Any, Final
 
 from cycles.output import safe, shown
 
-__all__ = ["origin"]
+__all__ = ["origin", "source"]
 
 _FOUND: Final[Mapping[str, str]] = {
     "seed": "given as a seed",
     "sitemap": "found in sitemap",
     "feed": "found in feed",
-    "robots": "named by a robots.txt",
+    "robots": "named by",
     "well_known": "looked for where sitemaps usually lie",
 }
-#: what names these is no page of the lake
-_NAMELESS: Final = frozenset({"robots", "well_known"})
+#: how a link says what it says, where it is none of a page
+_VIA: Final[Mapping[str, str]] = {
+    "robots": "names it in a Sitemap line",
+    "well_known": "names no sitemap, so it was looked for here",
+    "sitemap": "lists it",
+    "feed": "lists it",
+    "redirect": "redirects to it",
+}
 
 
 def origin(row: Mapping[str, Any], referrer: str | None, announcer: str | None) -> Iterator[str]:
     """Lines about a row of `urls`; the others are the URLs of its first_referrer_key and announced_by."""
     by = _FOUND.get(row["found_by"], f"found by {row['found_by']} from")
     key = row["first_referrer_key"]
-    if row["found_by"] in _NAMELESS or key is None:
+    if row["found_by"] == "robots":
+        by += f" {safe(referrer or 'a robots.txt')}"
+    elif row["found_by"] == "well_known" or key is None:
         by = by.removesuffix(" from")
     else:
         by += f" {safe(referrer or f'page {key}')}"
@@ -40,3 +48,11 @@ def origin(row: Mapping[str, Any], referrer: str | None, announcer: str | None) 
         ]
         name = safe(announcer or f"page {row['announced_by']}")
         yield f"listed in {name}: {', '.join(word for word in said if word)}"
+
+
+def source(link: Mapping[str, Any]) -> str:
+    """A sentence about what leads to a URL: a row of `links` with the source's URL."""
+    unnamed = f"{'robots.txt' if link['via'] in ('robots', 'well_known') else 'page'} {link['source_key']}"
+    anchor = f" as {safe(link['anchor'])!r}" if link["anchor"] else ""
+    leads = f"{safe(link['source_url'] or unnamed)} {_VIA.get(link['via'], 'links to it')}{anchor}"
+    return f"{leads} (round {link['round']}, by {link['via']}, depth {link['depth']})."

@@ -70,16 +70,21 @@ def _unknown(facts: Facts) -> Iterator[str]:
     admitted = [link for link in facts["links"] if link["admitted"]]
     if admitted:
         waits = any(link["round"] > facts["merged_through"] for link in admitted)
-        yield f"  {_source(admitted[0])}" + (" The link waits to be merged." if waits else "")
+        yield f"  {foundwords.source(admitted[0])}" + (" The link waits to be merged." if waits else "")
     if facts["scope"] is not None:
         yield f"  Rejected by scope ({facts['scope']}): {SCOPE.get(facts['scope'], 'see crawl.scope')}."
         refused = [link for link in facts["links"] if not link["admitted"]]
-        yield f"  {_source(refused[0])}" if refused else "  No page that is kept in the lake links to it."
+        yield (
+            f"  {foundwords.source(refused[0])}"
+            if refused
+            else "  No page that is kept in the lake links to it."
+        )
     elif not admitted and not any(seed["verdict"] == "accepted" for seed in facts["seeds"]):
         given = "it is no seed" if facts["seeds"] else "it was never given as a seed"
         yield f"  Not discovered: {given}, and no page kept in the lake links to it."
         if facts["links"]:
-            yield f"  {_source(facts['links'][0])} Then it was out of scope; the settings have changed since."
+            once = foundwords.source(facts["links"][0])
+            yield f"  {once} Then it was out of scope; the settings have changed since."
     for refused in sorted(facts["rejects"], key=lambda row: -row["count"])[:3]:
         why = SCOPE.get(refused["reason"], f"at {refused['stage']}")
         yield (
@@ -101,12 +106,6 @@ def _in_open_round(found: Mapping[str, Any] | None) -> Iterator[str]:
     if found is not None:
         place = f"group {found['group']} position {found['position']}"
         yield f"round {found['round']} (open, at its stage {found['stage']}): in its plan, {place}"
-
-
-def _source(link: Mapping[str, Any]) -> str:
-    source = safe(link["source_url"] or f"page {link['source_key']}")
-    anchor = f" as {safe(link['anchor'])!r}" if link["anchor"] else ""
-    return f"{source} links to it{anchor} (round {link['round']}, by {link['via']}, depth {link['depth']})."
 
 
 def _now(facts: Facts) -> Iterator[str]:
@@ -211,7 +210,7 @@ def _found(facts: Facts) -> Iterator[str]:
         yield f"{links} to it, the shortest way from a seed has {signals['best_depth']}"
     sources = {link["source_key"]: link for link in reversed(facts["links"])}  # the first link of each page
     for link in sorted(sources.values(), key=lambda link: (link["round"], link["depth"]))[:_SOURCES]:
-        yield _source(link)
+        yield foundwords.source(link)
 
 
 def _decided(decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:

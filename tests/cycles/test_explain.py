@@ -289,3 +289,29 @@ def test_a_seed_that_waits_is_told(lake: Lake) -> None:
 def test_what_is_no_url_is_refused(lake: Lake, text: str) -> None:
     with pytest.raises(UsageError, match="no URL"):
         explain(lake, text, NOW)
+
+
+def test_what_is_no_candidate_is_named_all_the_same(lake: Lake) -> None:
+    robots, target = "http://a.test/robots.txt", "http://b.test/elsewhere"
+    names = rows.table(
+        "links",
+        round=[1, 1],
+        source_key=[key(lake, robots), key(lake)],
+        target_key=[key(lake), key(lake, target)],
+        target_url=[URL, target],
+        via=["robots", "redirect"],
+        admitted=[True, False],
+    )
+    fetched = rows.table(
+        "fetches", round=[1], kind=["robots"], url=[robots], url_key=[key(lake, robots)], chain_id=[1]
+    )
+    columns = {"first_referrer_key": key(lake, robots), "found_by": "robots"}
+    columns["redirect_to_key"] = key(lake, target)
+    lakes.commit_round(lake.store, 1, now=NOW, seen=known(lake, 1, **columns), links=names, fetches=fetched)
+    found = explain(lake, URL, NOW)
+    assert (robots, target) == (found["referrer"], found["redirects_to"])
+    assert [robots] == [link["source_url"] for link in found["links"]]
+    text = story.told(found)
+    assert f"named by {robots} in round 1" in text
+    assert f"redirects to {target}\n" in text
+    assert f"{robots} names it in a Sitemap line (round 1" in text

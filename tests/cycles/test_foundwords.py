@@ -30,7 +30,7 @@ def told(referrer: str | None = None, announcer: str | None = None, **columns: A
         ("redirect", 7, "found by redirect from http://a.test/"),
         ("sitemap", 7, "found in sitemap http://a.test/"),
         ("feed", 7, "found in feed http://a.test/"),
-        ("robots", 7, "named by a robots.txt"),
+        ("robots", 7, "named by http://a.test/"),
         ("well_known", 7, "looked for where sitemaps usually lie"),
     ],
 )
@@ -49,3 +49,24 @@ def test_what_a_sitemap_says_is_told_with_its_name() -> None:
 
 def test_what_is_no_page_says_so() -> None:
     assert told(kind="sitemap")[1] == "read as a sitemap, not as a page"
+
+
+@pytest.mark.parametrize(
+    ("via", "url", "words"),
+    [
+        ("a", "http://a.test/", "http://a.test/ links to it as 'here' (round 1, by a, depth 2)."),
+        ("a", None, "page 7 links to it as 'here' (round 1, by a, depth 2)."),
+        ("robots", "http://a.test/robots.txt", "http://a.test/robots.txt names it in a Sitemap line"),
+        ("robots", None, "robots.txt 7 names it in a Sitemap line"),
+        ("sitemap", "http://a.test/s.xml", "http://a.test/s.xml lists it"),
+        ("redirect", "http://a.test/old", "http://a.test/old redirects to it"),
+    ],
+)
+def test_what_leads_to_a_url_is_named(via: str, url: str | None, words: str) -> None:
+    anchor = "here" if via == "a" else None
+    link = {"source_url": url, "source_key": 7, "via": via, "anchor": anchor, "round": 1, "depth": 2}
+    assert foundwords.source(link).startswith(words)
+
+
+def test_a_robots_txt_that_is_no_longer_kept_has_no_name() -> None:
+    assert told(found_by="robots")[0].startswith("named by a robots.txt in round 3")
