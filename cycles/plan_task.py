@@ -18,9 +18,10 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from crawl.candidates import of_seeds
-from crawl.columns import Ints, among, encode, equals, ints, take, texts
+from crawl.columns import Ints, among, differ, encode, equals, flags, given, ints, take, texts
 from crawl.discovery import meet, new_rows
 from crawl.errors import UrlError
 from crawl.joined import Groups
@@ -56,6 +57,7 @@ class Proposal:
     plan: Plan
     seeds: pa.Table  # CANDIDATES of seeds that `seen` does not have
     fresh: pa.Table  # SEEN rows of those seeds, by url_key
+    said: pa.Table  # url_key and kind of known URLs that a seed given since says are of another kind
     hosts: pa.Table  # HOSTS of every host in the domains concerned, new ones included
     robots: pa.Table  # newest copies without their texts, and how long those are
 
@@ -113,12 +115,14 @@ def propose(context: Context) -> Proposal:
     with sql.connect(store, snapshot, context.now) as reader:
         again: dict[str, Any] = {"policy_version": context.policy_version}
         again["types"] = list(context.settings.content.types)
-        due = [reader.due(), reader.query("due-again", **again), reader.query("due-reseeded")]
+        anew = reader.query("due-reseeded", opened=context.opened_at)
+        due = _once(reader.due(), reader.query("due-again", **again), anew)
         paused = reader.query("due-held").select(["host", "count", "score"])
         seeds = _seeds(reader.query("seeds-new"), context)
         fresh = _fresh(seeds, context)
         free, held = _suppressed(fresh, reader.query("suppressed"))
-        rows = pa.concat_tables([part.select(list(DUE)).cast(_DUE) for part in (*due, free)])
+        said = _said(anew)
+        rows = _turned(pa.concat_tables([part.select(list(DUE)).cast(_DUE) for part in (*due, free)]), said)
         joined = Groups(context.settings.politeness.groups)
         copies = reader.query("robots-known", origins=encode(rows["origin"])[0])
         others = {domain for led in copies["elsewhere"].to_pylist() for domain in led or ()}
@@ -137,8 +141,37 @@ def propose(context: Context) -> Proposal:
         round=context.round,
         day=context.day,
         paused=_added([paused, held]),
+        given=ints(anew["url_key"]),
     )
-    return Proposal(plan=plan, seeds=seeds, fresh=fresh, hosts=hosts, robots=robots)
+    return Proposal(plan=plan, seeds=seeds, fresh=fresh, said=said, hosts=hosts, robots=robots)
+
+
+def _once(due: pa.Table, again: pa.Table, anew: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """What is due, what may be let through, and what was given again; no URL twice."""
+    early = anew.filter(pa.array(~flags(anew["due"])))
+    mine = ~np.isin(ints(again["url_key"]), ints(early["url_key"]))
+    return due, again.filter(pa.array(mine)), early
+
+
+def _said(anew: pa.Table) -> pa.Table:
+    """Those given again (rows of due-reseeded) whose seed says another kind: url_key and kind."""
+    other = anew.filter(pa.array(differ(anew["kind"], anew["said"])))
+    found: pa.Table = other.select(["url_key", "said"]).rename_columns(["url_key", "kind"])
+    return found
+
+
+def _turned(rows: pa.Table, said: pa.Table) -> pa.Table:
+    """Rows with the kind that was said of them; without validators, since they are to be read anew."""
+    told = take(said["kind"], among(rows["url_key"], said["url_key"]))
+    new = given(told)
+    if not new.any():
+        return rows
+    columns: dict[str, Any] = {name: rows[name] for name in rows.column_names}
+    columns["kind"] = pc.coalesce(told, rows["kind"])
+    for name in ("etag", "last_modified"):
+        if name in columns:
+            columns[name] = pc.if_else(pa.array(new), None, columns[name])
+    return pa.table(columns).cast(rows.schema)
 
 
 def _copies(reader: sql.Reader, known: pa.Table) -> Iterator[pa.Table]:
@@ -271,7 +304,7 @@ def _planned_rows(
         keys = ints(part["url_key"])
         known = runs.rows(store, seen, keys).cast(SEEN) if seen else SEEN.empty_table()
         new = proposal.fresh.filter(pa.array(np.isin(fresh_keys, keys)))
-        rows = pa.concat_tables([known, new]).sort_by("url_key")
+        rows = pa.concat_tables([_turned(known, proposal.said), new]).sort_by("url_key")
         lists.append(rows.filter(pa.array(equals(rows["kind"], "sitemap"))))
         yield _placed(rows, part, keys)
 

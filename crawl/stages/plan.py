@@ -92,15 +92,18 @@ def select(
     round: int,
     day: date,
     paused: pa.Table | None = None,
+    given: Ints | None = None,
 ) -> Plan:
     """Choose from the due rows (columns DUE, one row per url_key) what to fetch within the window.
 
     `hosts` and `robots` hold the newest row (HOSTS, ROBOTS without text) of each host and origin concerned;
     one that has none is new. Rows that are not due yet may be among `due` where a rule that blocked them may
-    have changed. `paused`: what an operator holds back, counted per host (host, count, score). `now` is
-    planning time, `started_at` real time; `groups` ≥ 1 fetch side by side.
+    have changed. `paused`: what an operator holds back, counted per host (host, count, score). `given`: keys
+    of known URLs that were given as seeds again, which are asked before their time. `now` is planning time,
+    `started_at` real time; `groups` ≥ 1 fetch side by side.
     """
-    rows = _again(due.select(list(DUE)).combine_chunks(), robots, now, policy_version)
+    again = np.zeros(0, dtype=np.int64) if given is None else given
+    rows = _again(due.select(list(DUE)).combine_chunks(), robots, now, policy_version, again)
     names, host = encode(rows["host"])
     facts = rows_of(names, hosts)
     asks = _asks(rows, host, len(names), robots, now, window_s)
@@ -131,7 +134,7 @@ def select(
     chosen = order[picked]
     led = _led(take(rows, chosen), robots)
     placed = _place(work_of, chosen, joined, led, found, groups, settings.fetching.in_flight)
-    planned = _planned(work_of, placed, round=round, day=day)
+    planned = _planned(work_of, placed, again, now, round=round, day=day)
     cuts = _cuts(work_of, order, picked, why, round=round, day=day)
     return Plan(
         frontier=pa.concat_tables([cuts, _paused(paused, round=round, day=day), planned]),
@@ -163,13 +166,13 @@ class _Placed:
     pages: Ints
 
 
-def _again(rows: pa.Table, robots: pa.Table, now: datetime, policy_version: str) -> pa.Table:
+def _again(rows: pa.Table, robots: pa.Table, now: datetime, policy_version: str, given: Ints) -> pa.Table:
     """The rows without those that are early and blocked by what still stands.
 
-    Rows that are not due by their date are given because somebody asked for them (gone, or given up), or
-    because a rule that blocked them may have changed: robots.txt, which stands while the newest copy of the
-    origin is the one that blocked, or the settings. When that copy has aged, one row of the origin goes along
-    (unless another asks anyway), so that robots.txt is asked for again; the rest waits for what it says.
+    Rows that are not due by their date are there because somebody asked for them (`given`), or because a
+    rule that blocked them may have changed: robots.txt, which stands while the newest copy of the origin is
+    the one that blocked, or the settings. When that copy has aged, one row of the origin goes along (unless
+    another asks anyway), so that robots.txt is asked for again; the rest waits for what it says.
     """
     early = ints(rows["next_fetch_at"]) > recrawl.micros(now)
     if not early.any():
@@ -178,7 +181,7 @@ def _again(rows: pa.Table, robots: pa.Table, now: datetime, policy_version: str)
     origin, valid, version = _copies(rows, robots, now, 0.0)
     by_robots = equals(rows["last_outcome"], Outcome.ROBOTS_DENIED.value)
     same_copy = flags(pc.equal(rows["robots_version"], version))
-    asked_for = among(rows["state"], ("GONE", "TERMINAL")) >= 0
+    asked_for = np.isin(ints(rows["url_key"]), given) | (among(rows["state"], ("GONE", "TERMINAL")) >= 0)
     stands = np.where(by_robots, same_copy, equals(rows["policy_version"], policy_version))
     held = early & ~asked_for & stands
     asks_anyway = np.zeros(len(valid), dtype=np.bool_)
@@ -291,7 +294,7 @@ def _starts(of: Work, host: Ints) -> Floats:
     return waits(clock, host, of.asks, shared)
 
 
-def _planned(of: Work, placed: _Placed, *, round: int, day: date) -> pa.Table:
+def _planned(of: Work, placed: _Placed, given: Ints, now: datetime, *, round: int, day: date) -> pa.Table:
     """Frontier rows of what is fetched."""
     rows = take(of.rows, placed.row)
     told = np.array([*_WHY.values(), "due"], dtype=object)[among(rows["state"], list(_WHY))]
@@ -299,6 +302,8 @@ def _planned(of: Work, placed: _Placed, *, round: int, day: date) -> pa.Table:
         among(rows["last_outcome"], [outcome.value for outcome, rule in TABLE.items() if rule.retry]) >= 0
     )
     told[failed & (told == "due")] = "retry"
+    told[(told == "due") & (ints(rows["next_fetch_at"]) > recrawl.micros(now))] = "recheck"
+    told[np.isin(ints(rows["url_key"]), given)] = "given"
     told[of.clock.canary[of.host[placed.row]]] = "canary"
     return make(
         FRONTIER,

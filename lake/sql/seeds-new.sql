@@ -1,7 +1,7 @@
--- Which accepted seeds are not known yet? The first word on each.
+-- Which accepted seeds are not known yet? The last word on each.
 SELECT * EXCLUDE (place)
 FROM (
-    SELECT *, row_number() OVER (PARTITION BY url_key ORDER BY added_at, url) AS place
+    SELECT *, row_number() OVER (PARTITION BY url_key ORDER BY added_at DESC, url) AS place
     FROM seeds
     WHERE verdict = 'accepted'
 ) AS s

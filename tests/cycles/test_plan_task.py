@@ -216,3 +216,68 @@ def test_a_page_that_is_gone_rests_and_returns(lake: smallround.Lake) -> None:
     lake.play(([visit(HOME)], []), now=NOW + 31 * day)
     assert (lake.seen()[HOME]["state"], lake.seen()[HOME]["gone_sightings"]) == ("FETCHED", 0)
     assert planned(32 * day) == []
+
+
+def test_what_is_given_as_a_seed_again_is_asked_once_before_its_time(lake: smallround.Lake) -> None:
+    lake.seed(HOME, OTHER)
+    lake.play(([visit(HOME), visit(OTHER, "TLS_FAILURE")], []))
+    soon = NOW + timedelta(minutes=1)
+    lake.seed(HOME, OTHER, added_at=soon)
+    context = lake.context(soon)
+    plan = plan_task.make(context)
+    assert [HOME, OTHER] == sorted(row["url"] for row in lake.planned(context))
+    frontier = files.read(lake.store, files.FileEntry.from_dict(plan["files"][0]))
+    assert {"given"} == set(frontier["reason"].to_pylist())
+    lake.play(([visit(HOME), visit(OTHER, "TLS_FAILURE")], []), now=soon)
+    assert 0 == plan_task.propose(lake.context(soon)).plan.predicted.pages
+
+
+def test_a_seed_of_real_time_counts_once_where_planning_lags_behind_it(lake: smallround.Lake) -> None:
+    late = NOW + timedelta(days=100)
+    lake.seed(HOME)
+    lake.play(([visit(HOME)], []))
+    lake.seed(HOME, added_at=late)
+    assert 0 == plan_task.propose(lake.context()).plan.predicted.pages
+    assert 1 == plan_task.propose(lake.context(opened_at=late)).plan.predicted.pages
+
+
+def test_a_seed_of_the_wrong_kind_is_mended_by_the_right_one(lake: smallround.Lake) -> None:
+    lake.seed(HOME, kind="feed")
+    lake.seed(OTHER)
+    lake.play(
+        (
+            [
+                visit(HOME, "PARSE_FAILED", kind="feed", http_status=200, reason="not_a_sitemap"),
+                visit(OTHER, etag='"e"'),
+            ],
+            [],
+        )
+    )
+    assert "QUARANTINED" == lake.seen()[HOME]["state"]
+    soon = NOW + timedelta(minutes=1)
+    lake.seed(HOME, added_at=soon)
+    lake.seed(OTHER, kind="sitemap", added_at=soon)
+    context = lake.context(soon)
+    plan_task.make(context)
+    planned = {row["url"]: (row["kind"], row["etag"]) for row in lake.planned(context)}
+    assert {HOME: ("page", None), OTHER: ("sitemap", None)} == planned
+    lake.play(([visit(HOME), visit(OTHER, kind="sitemap", document_key=None)], []), now=soon)
+    assert {HOME: "page", OTHER: "sitemap"} == {url: row["kind"] for url, row in lake.seen().items()}
+
+
+def test_a_list_that_is_read_stays_one_when_it_is_given_as_a_page_by_default(lake: smallround.Lake) -> None:
+    lake.seed(HOME, kind="feed")
+    lake.play(([visit(HOME, kind="feed", document_key=None)], []))
+    soon = NOW + timedelta(minutes=1)
+    lake.seed(HOME, added_at=soon)
+    context = lake.context(soon)
+    plan_task.make(context)
+    assert [(HOME, "feed")] == [(row["url"], row["kind"]) for row in lake.planned(context)]
+
+
+def test_of_two_words_on_a_new_seed_the_last_counts(lake: smallround.Lake) -> None:
+    lake.seed(HOME, kind="feed")
+    lake.seed(HOME, added_at=NOW + timedelta(minutes=1))
+    context = lake.context()
+    plan_task.make(context)
+    assert [(HOME, "page")] == [(row["url"], row["kind"]) for row in lake.planned(context)]

@@ -12,6 +12,7 @@ from tests.lake.rows import NOW
 HOUR = timedelta(hours=1)
 #: a value for every parameter a named question may have
 PARAMETERS = {
+    "opened": NOW,
     "lo": -(2**63),
     "hi": 2**63 - 1,
     "round": 1,
@@ -154,18 +155,19 @@ def test_a_url_is_due_by_state_and_time(lake, state, wait, due):
         ("TERMINAL", "accepted", HOUR, True),
         ("GONE", "accepted", 0 * HOUR, False),  # that is the seed it came from
         ("GONE", "refused", HOUR, False),
-        ("FETCHED", "accepted", HOUR, False),
+        ("FETCHED", "accepted", HOUR, True),
+        ("FAILED_RETRYABLE", "accepted", HOUR, True),
+        ("BLOCKED", "accepted", HOUR, True),
+        ("FETCHED", "accepted", 3 * HOUR, False),  # of a time that planning has not reached
     ],
 )
-def test_what_counts_as_gone_is_due_at_once_when_it_is_given_as_a_seed_again(
-    lake, state, verdict, added, back
-):
+def test_what_is_given_as_a_seed_again_is_due_at_once_whatever_its_state(lake, state, verdict, added, back):
     rests = rows.seen([1], 1, state=[state], next_fetch_at=[NOW + 24 * HOUR])
     lakes.commit_round(lake, 1, now=NOW, seen=rests)
     seed = rows.table("seeds", url=["http://a.test/"], url_key=[1], verdict=[verdict], added_at=[NOW + added])
     lakes.commit_round(lake, 2, now=NOW + HOUR, seeds=seed)
     with reader(lake, now=NOW + 2 * HOUR) as r:
-        assert [1][:back] == r.query("due-reseeded")["url_key"].to_pylist()
+        assert [1][:back] == r.query("due-reseeded", opened=NOW)["url_key"].to_pylist()
 
 
 def test_due_takes_its_time_from_the_caller_and_keeps_to_a_key_range(lake):
