@@ -210,14 +210,17 @@ def _resumable(root: str) -> Iterator[None]:
 def status(root: str, now: datetime | None, form: str) -> None:
     """URLs by state, what is due and when, the open round and its stage, who drives it, what waits.
 
+    As of now, or as of the last round's planning time where that lies ahead of the clock, or as of --now.
     Keys with --format json: lake, now, round, states, urls, hosts, open_round, holder, waiting, paused,
     rounds, tables.
     """
     from cycles import output, setup
     from cycles import status as body
 
-    found = body.overview(setup.open_lake(root), _now(now))
-    click.echo(output.to_json(found) if form == "json" else body.told(found))
+    lake = setup.open_lake(root)
+    at, remark = (now, "") if now is not None else body.moment(lake, _now(None))
+    found = body.overview(lake, at)
+    click.echo(output.to_json(found) if form == "json" else body.told(found, remark))
 
 
 @command.command()

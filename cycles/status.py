@@ -19,12 +19,12 @@ from cycles.setup import Lake
 from cycles.wording import counted
 from lake import fence, snapshot
 
-__all__ = ["KEYS", "overview", "told"]
+__all__ = ["KEYS", "moment", "overview", "told"]
 
 #: what `overview` holds
 KEYS: Mapping[str, str] = {
     "lake": "folder or s3://bucket/prefix",
-    "now": "planning time that `due` is judged by",
+    "now": "planning time that `due` is judged by: the clock's, or the last round's where that lies ahead",
     "round": "last committed round; 0 before the first",
     "states": "URLs by stored state",
     "urls": "known, due, due_hosts, paused, never_fetched, to_retry, oldest_eligible, next_due",
@@ -44,6 +44,22 @@ _STATES: Final = {
     "gone": "none now; the last one was killed",
     "silent": "not heard of lately",
 }
+
+
+def moment(lake: Lake, clock: datetime) -> tuple[datetime, str]:
+    """(time to judge by where none is given, a word on it): a rehearsed lake may be ahead of the clock.
+
+    The time is the planning time of the open or last round then, as the next round's cannot be earlier.
+    """
+    newest, opened = snapshot.newest(lake.store), reading.stage(lake.store)
+    times = [newest["now"]] if newest else []
+    if opened and opened["now"]:
+        times.append(datetime.fromisoformat(opened["now"]))
+    if not times or max(times) <= clock:
+        return clock, ""
+    return max(
+        times
+    ), "the planning time of its last round, which lies ahead of the clock; --now gives another"
 
 
 def overview(lake: Lake, now: datetime) -> dict[str, Any]:
@@ -101,12 +117,13 @@ def _fresh(lake: Lake, beat: Mapping[str, Any]) -> bool:
     return bool(boottime() - float(beat["boottime"]) < lake.settings.fetching.lease.total_seconds())
 
 
-def told(found: Mapping[str, Any]) -> str:
-    """The overview for the eye."""
+def told(found: Mapping[str, Any], remark: str = "") -> str:
+    """The overview for the eye; `remark` is a word on the time it speaks of."""
     urls, waiting, hosts = found["urls"], found["waiting"], found["hosts"]
     after = f"after round {found['round']}" if found["round"] else "no round yet"
     lines = [
         f"{found['lake']}: {after}, as of {shown(found['now'])} UTC",
+        *([f"({remark})"] if remark else []),
         "",
         f"URLs      {urls['known']:,} known"
         + "".join(f" · {n:,} {s}" for s, n in sorted(found["states"].items())),
@@ -114,7 +131,8 @@ def told(found: Mapping[str, Any]) -> str:
         f"next due  {_next(urls)}",
         f"hosts     {hosts['hosts']:,} known · {hosts['failing']:,} failing"
         f" · {hosts['circuit_open']:,} shut off · {hosts['slowed']:,} slowed down by 429 or 503",
-        f"waiting   {counted(waiting['seeds'], 'seed')} · {counted(waiting['links'], 'link')} to be merged",
+        f"waiting   {counted(waiting['seeds'], 'seed')} not yet known"
+        f" · {counted(waiting['links'], 'link')} to be merged",
         f"paused    {_paused(found['paused'])}",
         f"open      {_open(found['open_round'])}",
         f"driver    {_driver(found['holder'])}",

@@ -69,6 +69,16 @@ def test_due_is_judged_at_the_time_asked_for(lake: Lake) -> None:
     assert 0 == status.overview(lake, NOW - 2 * HOUR)["urls"]["due"]
 
 
+def test_a_lake_ahead_of_the_clock_is_judged_at_its_last_planning_time_and_that_is_told(lake: Lake) -> None:
+    assert (NOW, "") == status.moment(lake, NOW)
+    lakes.commit_round(lake.store, 1, now=NOW + HOUR)
+    assert (NOW + 2 * HOUR, "") == status.moment(lake, NOW + 2 * HOUR)
+    at, remark = status.moment(lake, NOW)
+    assert NOW + HOUR == at
+    head = status.told(status.overview(lake, at), remark)
+    assert "as of 2026-03-01 13:00:00 UTC\n(the planning time of its last round, which lies ahead of" in head
+
+
 def test_seeds_links_and_pauses_that_wait_are_told(lake: Lake) -> None:
     grown(lake)
     seeding.add(
@@ -85,7 +95,7 @@ def test_seeds_links_and_pauses_that_wait_are_told(lake: Lake) -> None:
     assert {"seeds": 1, "links": 1, "link_rounds": 1} == found["waiting"]
     assert ["d1.test"] == [row["pattern"] for row in found["paused"]]
     assert 1 == found["urls"]["paused"]
-    assert "1 seed · 1 link to be merged" in status.told(found)
+    assert "1 seed not yet known · 1 link to be merged" in status.told(found)
     assert "paused    d1.test" in status.told(found)
 
 
