@@ -7,10 +7,13 @@ keeps no truth.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping
 from typing import Any, Final, TextIO
+
+from cycles.wording import counted
 
 __all__ = ["Progress"]
 
@@ -85,16 +88,29 @@ class Progress:
         asked = sum(int(g.get("asked", 0)) for g in self._groups.values())
         parts = [f"round {self._round}: {self._stage}"]
         if self._stage == "fetch":
-            parts.append(f"{asked:,} of {self._planned:,} pages" if self._planned else f"{asked:,} pages")
+            parts.append(self._pages(asked))
             parts.append(f"{asked / took:,.1f} pages/s")
             if self._parsed:
                 parts.append(f"{self._parsed:,} parsed")
             parts += self._waiting()
-            if self._expected_s is not None:
-                parts.append(f"about {max(0, self._expected_s - took):,.0f} s left")
+            if self._expected_s:
+                left = self._expected_s - took
+                parts.append(
+                    f"about {math.ceil(left):,} s left"
+                    if left > 0
+                    else f"longer than the {self._expected_s:,.0f} s predicted"
+                )
         elif asked:
             parts.append(f"{asked} of {self._groups[0]['of']}")
         return " · ".join(parts)
+
+    def _pages(self, asked: int) -> str:
+        """How many of the plan; what redirects led to comes on top and is told apart once it is more."""
+        if not self._planned:
+            return counted(asked, "page")
+        more = asked - self._planned
+        besides = f" and {more:,} that redirects led to" if more > 0 else ""
+        return f"{min(asked, self._planned):,} of {counted(self._planned, 'page')}{besides}"
 
     def _waiting(self) -> list[str]:
         why: dict[str, int] = {}
@@ -106,7 +122,7 @@ class Progress:
             return []
         ranked = sorted(why.items(), key=lambda item: (-item[1], item[0]))
         detail = ", ".join(f"{n:,} for {what}" for what, n in ranked)
-        return [f"{sum(why.values()):,} hosts waiting ({detail})"]
+        return [f"{counted(sum(why.values()), 'host')} waiting ({detail})"]
 
     def close(self) -> None:
         """Leave the terminal as it was."""

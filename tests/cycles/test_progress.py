@@ -30,6 +30,26 @@ def test_a_line_tells_stage_pages_waiting_hosts_and_time_left() -> None:
     assert "s left" in line
 
 
+def test_pages_beyond_the_plan_are_those_that_redirects_led_to() -> None:
+    shown = Progress(io.StringIO())
+    shown.stage(1, "fetch", planned=39)
+    shown.group(0, {"asked": 42, "waiting": {"floor": 1}})
+    line = shown.line()
+    assert "39 of 39 pages and 3 that redirects led to" in line
+    assert "1 host waiting (1 for their gap)" in line
+
+
+def test_a_round_that_outlasts_its_prediction_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    shown = Progress(io.StringIO())
+    shown.stage(1, "fetch", planned=39, expected_s=22)
+    clock[0] += 21.8
+    assert "about 1 s left" in shown.line()
+    clock[0] += 20
+    assert shown.line().endswith("longer than the 22 s predicted")
+
+
 def test_a_group_that_speaks_twice_counts_once() -> None:
     shown = Progress(io.StringIO())
     shown.stage(1, "fetch", planned=10)
