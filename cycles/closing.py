@@ -19,11 +19,11 @@ from cycles.clock import utcnow
 from cycles.config import to_json
 from cycles.context import Context
 from cycles.steps import Desk
-from cycles.wording import counted
+from cycles.wording import CARRIED, SKIPPED, counted
 from lake import files
 from lake.entries import FileEntry
 
-__all__ = ["conclude", "summary"]
+__all__ = ["conclude", "nothing_fetched", "summary"]
 
 
 def conclude(
@@ -129,4 +129,17 @@ def summary(number: int, counts: Mapping[str, Any], stage_ms: Mapping[str, float
         f"{counts['fetched']:,} fetched, {counts['parsed']:,} parsed, "
         f"{counted(counts['documents'], 'new document')}, {counted(counts['discovered'], 'new URL')}, "
         f"{seconds:,.1f} s"
+    )
+
+
+def nothing_fetched(number: int, fates: Sequence[Mapping[str, Any]], root: str) -> str:
+    """Of a round that had a plan and fetched nothing: why, by `report-fates`, and where more is told."""
+    why = Counter[str]()
+    for row in fates:
+        words = CARRIED if row["fate"] == "carried" else SKIPPED
+        why[words.get(row["reason"], row["reason"])] += row["urls"]
+    told = ", ".join(f"{reason}: {urls:,}" for reason, urls in why.most_common())
+    return (
+        f"round {number}: nothing was fetched ({told});"
+        f" `crawl report {root} {number}` and `crawl explain {root} URL` tell more"
     )

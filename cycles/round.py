@@ -19,6 +19,7 @@ from typing import Any, Final
 from crawl.errors import LakeBusy, UsageError
 from cycles import closing, opening, soundness, steps
 from cycles.clock import utcnow
+from cycles.context import Context
 from cycles.holding import hold
 from cycles.lazycluster import LazyCluster
 from cycles.options import RunOptions
@@ -140,9 +141,20 @@ def _round(desk: steps.Desk, fence: rounds.Fence, driver: str) -> Done:
     rounds.roll_forward(desk.context.work.store, sealed, utcnow())
     counts = _counts(sealed)
     tell.note(closing.summary(number, counts, desk.stage_ms))
+    if counts["planned"] and not counts["fetched"]:
+        tell.note(_why_nothing(desk.context))
     # links of earlier rounds may wait as well, so a round that merges none is never the last
     idle = desk.pinned["merge_links"] and int(counts["planned"]) == 0 and int(counts["discovered"]) == 0
     return Done(round=number, planned=int(counts["planned"]), idle=idle, counts=counts)
+
+
+def _why_nothing(context: Context) -> str:
+    """Why a round that had a plan fetched nothing."""
+    from cycles import reading  # brings SQL along, which a round that went well needs no more
+
+    with reading.reader(context.work.store, context.now, context.round) as reader:
+        fates = reading.query(reader, "report-fates", round=context.round)
+    return closing.nothing_fetched(context.round, fates, context.root)
 
 
 def _may_ask(desk: steps.Desk, hosts: Sequence[str]) -> None:

@@ -190,3 +190,16 @@ def test_a_round_is_summed_up_in_one_line() -> None:
         "round 7: 1,200 planned, 1,100 asked, 1,000 fetched, 900 parsed, 1 new document, 4,000 new URLs"
     )
     assert line.endswith("60.5 s")
+
+
+def test_of_a_round_that_fetched_nothing_the_reasons_are_told_and_where_more_is() -> None:
+    fates = [
+        {"fate": "failed", "reason": "NOT_FOUND", "urls": 1, "hops": 0},
+        {"fate": "skipped", "reason": "ROBOTS_UNREACHABLE", "urls": 3, "hops": 0},
+        {"fate": "carried", "reason": "window", "urls": 2, "hops": 0},
+    ]
+    assert closing.nothing_fetched(7, fates, "my-lake") == (
+        "round 7: nothing was fetched"
+        " (robots.txt could not be read: 3, the window closed first: 2, NOT_FOUND: 1"
+        "); `crawl report my-lake 7` and `crawl explain my-lake URL` tell more"
+    )

@@ -72,6 +72,15 @@ def test_a_round_with_nothing_due_is_committed_and_idle(lake: Lake) -> None:
     assert "round 1: 0 planned, 0 asked, 0 fetched" in seen
 
 
+def test_of_a_round_that_fetched_nothing_a_person_is_told_why(lake: Lake) -> None:
+    known = rows.seen([1], 1, state=["DISCOVERED"], last_outcome=["ROBOTS_UNREACHABLE"])
+    planned = rows.table("frontier", round=[1], position=[0], url_key=[1], host=["d1.test"])
+    lakes.commit_round(lake.store, 1, seen=known, frontier=planned)
+    context, _ = opening.preview(lake.store, lake.settings, AT_NOW, groups=1)
+    told = round_module._why_nothing(replace(context, round=1))
+    assert told.startswith("round 1: nothing was fetched (robots.txt could not be read: 1); `crawl report ")
+
+
 def test_a_run_is_of_as_many_rounds_as_asked_for_and_of_one_until_idle(lake: Lake) -> None:
     assert [1, 2] == [done.round for done in run(lake.root, replace(AT_NOW, rounds=2))[0]]
     assert [3] == [done.round for done in run(lake.root, replace(AT_NOW, until_idle=True))[0]]
