@@ -12,7 +12,7 @@ from typing import Final
 from crawl.faults import REASONS
 from cycles.output import safe
 
-__all__ = ["cause", "denied"]
+__all__ = ["cause", "denied", "once"]
 
 #: errors of the system that a connection ends with
 _SYSTEM: Final[Mapping[str, str]] = {
@@ -44,3 +44,9 @@ def denied(addresses: str | None) -> str:
         f"no request may go to {safe(addresses or 'its address')}: it is not of the public internet, or its"
         " port is none for HTTP, and no range of egress.allow holds it"
     )
+
+
+def once(text: str) -> str:
+    """A code that brackets repeat, without them: `empty (empty)` is `empty`."""
+    code, _, more = text.partition(" (")
+    return code if more == f"{code})" else text

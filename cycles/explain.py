@@ -28,6 +28,7 @@ _WITHOUT_CUT_OFF: Final = frozenset({"blocked", "paused", "host_delay", "host_ba
 _PARTS: Final[Mapping[str, str]] = {
     "seeds": "explain-seeds",
     "links": "explain-links",
+    "listed": "explain-listed",
     "history": "explain-history",
     "frontier": "explain-frontier",
     "fetches": "explain-fetches",

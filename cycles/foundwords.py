@@ -39,7 +39,9 @@ def origin(row: Mapping[str, Any], referrer: str | None, announcer: str | None) 
     when = f"in round {row['first_seen_round']}, {shown(row['first_seen_at'])}"
     yield f"{by} {when}, depth {row['depth']}"
     if row.get("kind") not in (None, "page"):
-        yield f"read as a {row['kind']}, not as a page"
+        was_read = row.get("last_outcome") in ("OK", "NOT_MODIFIED")
+        how = ("read as", "as") if was_read else ("taken for", "for")
+        yield f"{how[0]} a {row['kind']}, not {how[1]} a page"
     if row.get("announced_by") is not None:
         said = [
             f"lastmod {shown(row['lastmod'])}" if row["lastmod"] is not None else "without lastmod",

@@ -11,8 +11,8 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any, Final
 
-from cycles import foundwords, robotswords
-from cycles.causewords import cause, denied
+from cycles import foundwords, listwords, robotswords
+from cycles.causewords import cause, denied, once
 from cycles.output import safe, shown
 from cycles.typewords import read_as, unread
 from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SEED, SKIPPED, WITHHELD, said
@@ -83,8 +83,8 @@ def _unknown(facts: Facts) -> Iterator[str]:
         given = "it is no seed" if facts["seeds"] else "it was never given as a seed"
         yield f"  Not discovered: {given}, and no page kept in the lake links to it."
         if facts["links"]:
-            once = foundwords.source(facts["links"][0])
-            yield f"  {once} Then it was out of scope; the settings have changed since."
+            leads = foundwords.source(facts["links"][0])
+            yield f"  {leads} Then it was out of scope; the settings have changed since."
     for refused in sorted(facts["rejects"], key=lambda row: -row["count"])[:3]:
         why = SCOPE.get(refused["reason"], f"at {refused['stage']}")
         yield (
@@ -118,9 +118,8 @@ def _now(facts: Facts) -> Iterator[str]:
         yield _last(row, facts["rounds"])
         yield from _still_live(row, facts["absence"])
     if row["crawl_count"]:
-        changes, last = row["change_count"], shown(row["last_changed_at"])
-        seen = f"seen to have changed {_times(changes)}, last {last}" if changes else "never seen to change"
-        yield f"answered {_times(row['crawl_count'])}, {seen}"
+        yield f"answered {_times(row['crawl_count'])}, {_changes(row)}"
+        yield from listwords.named(row, facts["listed"], facts["rejects"])
     page = facts["page"]
     if page is not None:
         title = f" {safe(page['title'])!r}" if page["title"] else ""
@@ -145,7 +144,7 @@ def _because(facts: Facts) -> Iterator[str]:
     row = facts["row"]
     if row["withheld"]:
         yield f"its text is neither kept nor published ({row['withheld']}): {WITHHELD[row['withheld']]}"
-    elif (why := unread(row, facts["fetches"])) is not None:
+    elif (why := listwords.unlisted(row) or unread(row, facts["fetches"])) is not None:
         yield why
     elif row["last_outcome"] == "ROBOTS_UNREACHABLE":
         yield f"because {robotswords.waiting(row, facts['robots_asked'])}"
@@ -190,6 +189,15 @@ def _says_more(text: str | None, *others: str | None) -> bool:
 
 def _forbids(row: Mapping[str, Any]) -> str:
     return "robots.txt forbids it: " if row["last_outcome"] == "ROBOTS_DENIED" else ""
+
+
+def _changes(row: Mapping[str, Any]) -> str:
+    """How often its content changed; nothing is compared before an answer brings some that is kept."""
+    if row["change_count"]:
+        return f"seen to have changed {_times(row['change_count'])}, last {shown(row['last_changed_at'])}"
+    if row["content_hash"] is None and row["last_outcome"] not in ("OK", "NOT_MODIFIED"):
+        return "never with content that is kept"
+    return "never seen to change"
 
 
 def _times(count: int) -> str:
@@ -249,7 +257,7 @@ def _decision(found: Mapping[str, Any]) -> str:
 
 def _outcome(found: Mapping[str, Any]) -> str:
     outcome = found.get("last_outcome")
-    error = safe(found["last_error"]) if _says_more(found.get("last_error"), outcome) else ""
+    error = safe(once(found["last_error"])) if _says_more(found.get("last_error"), outcome) else ""
     ended = f"{outcome} ({error})" if error else outcome
     if found["state"] is None or "carried" in found:
         if found["asked"]:

@@ -28,6 +28,11 @@ def unread(row: Mapping[str, Any], fetches: Sequence[Mapping[str, Any]]) -> str 
         said = f"it says {safe(declared)}" if declared else "it says no type"
         return f"not read: {said}, but its first bytes are those of {safe(found)}; nothing of it is kept"
     if row["reason"] == "unsupported_type":
+        if row.get("kind") not in (None, "page") and brought and brought[-1].get("kind") == "page":
+            return (
+                f"not read: it was asked for as a page, and {safe(found)} is none of content.types; the next"
+                f" request reads it as a {row['kind']}"
+            )
         differs = declared and declared.partition(";")[0].strip().lower() != found
         said = f" (it says {safe(declared)})" if declared and differs else ""
         return f"not read: it is {safe(found)}{said}, which is none of content.types; nothing of it is kept"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawl.policy import Settings
-from cycles.causewords import cause, denied
+from cycles.causewords import cause, denied, once
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,8 @@ def test_what_may_not_be_asked_names_the_setting_that_lets_it() -> None:
 def test_the_settings_that_are_named_exist() -> None:
     settings = Settings()
     assert (settings.egress.allow, settings.tls.ca_file, settings.dns.servers) == ((), "", ())
+
+
+def test_a_code_is_not_told_twice() -> None:
+    texts = ("empty (empty)", "empty (html)", "empty", "Disallow: /p (line 2)")
+    assert ["empty", "empty (html)", "empty", "Disallow: /p (line 2)"] == [once(text) for text in texts]

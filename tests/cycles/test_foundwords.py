@@ -48,7 +48,9 @@ def test_what_a_sitemap_says_is_told_with_its_name() -> None:
 
 
 def test_what_is_no_page_says_so() -> None:
-    assert told(kind="sitemap")[1] == "read as a sitemap, not as a page"
+    assert told(kind="sitemap", last_outcome="OK")[1] == "read as a sitemap, not as a page"
+    for outcome in ("UNSUPPORTED_TYPE", "PARSE_FAILED", None):
+        assert told(kind="feed", last_outcome=outcome)[1] == "taken for a feed, not for a page"
 
 
 @pytest.mark.parametrize(

@@ -320,3 +320,35 @@ def test_a_robots_txt_that_failed_is_told_with_the_reason_of_its_request(lake: L
     assert "because its robots.txt could not be read: TLS_FAILURE (tls_unknown_ca: the certificate's" in text
     assert "tls.ca_file" in text
     assert "GET http://a.test/robots.txt → TLS_FAILURE (tls_unknown_ca: " in text.partition("\nAsked")[2]
+
+
+@pytest.mark.parametrize("outcome", ["NOT_FOUND", "GONE", "RATE_LIMITED", "SERVER_ERROR", "TYPE_MISMATCH"])
+def test_what_never_brought_content_is_not_said_to_be_unchanged(lake: Lake, outcome: str) -> None:
+    state = {"state": "FAILED_RETRYABLE", "last_outcome": outcome, "reason": outcome.lower()}
+    lakes.commit_round(lake.store, 1, now=NOW, seen=fetched(lake, round=1, crawl_count=2, **state))
+    assert "answered twice, never with content that is kept\n" in told(lake)
+
+
+def test_a_sitemap_is_told_with_what_it_named(lake: Lake) -> None:
+    names = rows.table(
+        "links",
+        round=[1, 1, 1],
+        source_key=[facts.key(lake)] * 3,
+        target_key=[1, 2, 2],
+        target_url=["http://a.test/1", "http://a.test/2", "http://a.test/2"],
+        via=["sitemap"] * 3,
+    )
+    cut = rows.table(
+        "rejects", round=[1], stage=["parse"], reason=["sitemap_xml_cut"], host=["a.test"], example=[URL]
+    )
+    seen = fetched(lake, round=1, kind="sitemap")
+    lakes.commit_round(lake.store, 1, now=NOW, seen=seen, links=names, rejects=cut)
+    text = told(lake)
+    assert "named 2 URLs when it was read last, in round 1\n" in text
+    assert "in round 1: a sitemap ends early; its entries up to there count (sitemap_xml_cut)\n" in text
+
+
+def test_what_may_not_be_asked_is_told_with_the_setting(lake: Lake) -> None:
+    denied = {"state": "BLOCKED", "last_outcome": "EGRESS_DENIED", "reason": "10.1.2.3", "crawl_count": 0}
+    lakes.commit_round(lake.store, 1, now=NOW, seen=fetched(lake, round=1, **denied))
+    assert "because no request may go to 10.1.2.3: " in told(lake)

@@ -36,6 +36,18 @@ def test_a_type_that_is_not_read_is_told_with_what_was_declared(declared: str | 
     assert (unread(found, fetches) or "").startswith(words)
 
 
+def test_a_feed_that_was_asked_for_as_a_page_is_told_what_comes_next() -> None:
+    feed = {"sniffed_type": "application/rss+xml"}
+    found = row(reason="unsupported_type", last_outcome="UNSUPPORTED_TYPE", kind="feed", **feed)
+    told = unread(found, [fetch(kind="page", **feed)]) or ""
+    assert told == (
+        "not read: it was asked for as a page, and application/rss+xml is none of content.types; the next"
+        " request reads it as a feed"
+    )
+    told = unread(found, [fetch(kind="feed", **feed)]) or ""
+    assert told.startswith("not read: it is application/rss+xml (it says text/html), which is none of")
+
+
 def test_a_lie_is_told_with_what_it_is() -> None:
     found = row(reason="type_mismatch", last_outcome="TYPE_MISMATCH", sniffed_type="application/zip")
     told = unread(found, [fetch(sniffed_type="application/zip")])
