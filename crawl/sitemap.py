@@ -12,8 +12,9 @@ when somebody iterates.
 What is no sitemap (a page of HTML under its address, say) has kind `none`: links in it are no entries.
 
 Lenient where a reader can know what is meant, and silent about nothing: `skipped` counts what was left out.
-A location without a scheme that begins with a name of the site itself (`www.example.org/a`) is left out as
-`no_scheme`, not resolved to a path nobody meant; so is what holds a byte that is no character.
+A location without a scheme that begins with a name of the site itself (`www.example.org/a`), or is one bare
+word, is left out as `no_scheme`, not resolved to a path nobody meant; what holds a byte that is no character
+is left out too.
 
 Sources: sitemaps.org protocol 0.9 (50 MB, 50,000 URLs, text form, index), RSS 2.0, RSS 1.0, RFC 4287 (Atom).
 Which of these URLs a sitemap may speak for is `crawl.submission`'s question.
@@ -247,11 +248,12 @@ def _resolved(
 
 
 def _schemeless(text: str, site: str) -> bool:
-    """Whether a location seems to begin with a host, its scheme forgotten."""
+    """Whether a location seems to begin with a host, its scheme forgotten, or is no path either."""
     if not site:
         return True
-    name = text.strip().partition("/")[0].lower()
-    return name == site or name.endswith("." + site)
+    name, slash, _ = text.strip().partition("/")
+    name = name.lower()
+    return name == site or name.endswith("." + site) or not (slash or "?" in name)
 
 
 def _site(base: str) -> str:

@@ -30,10 +30,20 @@ def test_entries_are_columns_and_become_objects_when_asked() -> None:
 
 
 def test_what_cannot_be_an_address_is_left_out_and_counted() -> None:
-    body = urlset("mailto:a@a.test", "www.a.test/x", "a.test", "http://a.test/\ufffd", "", "http://", "page")
+    body = urlset(
+        "mailto:a@a.test",
+        "www.a.test/x",
+        "a.test",
+        "http://a.test/\ufffd",
+        "",
+        "http://",
+        "x/page",
+        "nonsense",
+        "p?1",
+    )
     found = sitemap.read(body, URL)
-    assert found.entries.loc == ["http://a.test/maps/page"]
-    assert found.skipped == {"url_invalid": 2, "no_scheme": 2, "bad_characters": 1, "no_location": 1}
+    assert found.entries.loc == ["http://a.test/maps/x/page", "http://a.test/maps/p?1"]
+    assert found.skipped == {"url_invalid": 2, "no_scheme": 3, "bad_characters": 1, "no_location": 1}
 
 
 def test_feeds_name_their_entries() -> None:
