@@ -1,12 +1,13 @@
 """The links of a page: gathered as they are written, resolved once, when all are known.
 
 What always holds: links come absolute, canonical, without fragment, each distinct one once, in the order they
-were given; no more than the limit are kept, and how many were left out is counted. It knows no tree
+were given; no more than the limit are kept, and what was left out is counted. It knows no tree
 (crawl.html) and judges no link (crawl.scope).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -20,6 +21,9 @@ ANCHOR_CHARS: Final = 200
 
 #: feeds of one page; a blog names two, its posts' and its comments'
 _FEEDS: Final = 10
+
+#: a scheme that is not asked; blanks before it do not count (URL standard, basic URL parser)
+_SCHEME: Final = re.compile(r"[\0-\x20]*(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 #: reference as written without its fragment, anchor, rel, via
 Row: TypeAlias = "tuple[str, str | None, str | None, str]"
@@ -36,6 +40,8 @@ class Links:
     via: Sequence[str]  # a, area, link, frame, iframe or refresh
     feeds: Sequence[str] = ()  # feeds that `link` elements name; they are none of the above
     cut: int = 0  # further distinct links that were left out because the page has too many
+    schemes: int = 0  # distinct references that ask for another scheme: mailto:, javascript:
+    invalid: int = 0  # distinct references that are no URL
 
     def __iter__(self) -> Iterator[tuple[str, str | None, str | None, str]]:
         return zip(self.url, self.anchor, self.rel, self.via, strict=True)
@@ -114,9 +120,13 @@ class Collector:
         if not self._rows and not self._cut:
             return Links(url=(), anchor=(), rel=(), via=(), feeds=feeds) if feeds else NONE
         references = list(dict.fromkeys(row[0] for row in self._rows))
-        resolved = dict(
-            zip(references, url.canonical_many(references, self._base, self._encoding), strict=True)
-        )
+        found = url.canonical_many(references, self._base, self._encoding)
+        resolved = dict(zip(references, found, strict=True))
+        schemes = invalid = 0
+        if None in found:  # rarely much: what is left out is looked at once more, for its reason
+            unusable = [href for href, target in resolved.items() if target is None]
+            schemes = sum(1 for href in unusable if _SCHEME.match(href))
+            invalid = len(unusable) - schemes
         rows = dict.fromkeys(
             (target, anchor, rel, via)
             for href, anchor, rel, via in self._rows
@@ -125,4 +135,13 @@ class Collector:
         urls, anchors, rels, vias = (
             (list(column) for column in zip(*rows, strict=True)) if rows else ([],) * 4
         )
-        return Links(url=urls, anchor=anchors, rel=rels, via=vias, feeds=feeds, cut=len(self._cut))
+        return Links(
+            url=urls,
+            anchor=anchors,
+            rel=rels,
+            via=vias,
+            feeds=feeds,
+            cut=len(self._cut),
+            schemes=schemes,
+            invalid=invalid,
+        )

@@ -11,7 +11,7 @@ import pytest
 
 from cycles import config, setup
 from cycles.cli import command
-from lake.browse import browse
+from lake.browse import Browsed, browse
 
 _ROOT: Final = Path(__file__).parent.parent
 _SHOWN: Final = [
@@ -23,23 +23,23 @@ _SHOWN: Final = [
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Browsed:
     """An empty lake."""
     place = str(tmp_path_factory.mktemp("docs") / "lake")
     setup.init(place)
-    return place
+    return browse(place)
 
 
 @pytest.mark.parametrize("shown", _SHOWN)
-def test_what_is_shown_can_be_typed(shown: str, lake: str) -> None:
+def test_what_is_shown_can_be_typed(shown: str, lake: Browsed) -> None:
     _, name, *arguments = shlex.split(shown, comments=True)  # a bare query would fail here, as in a shell
-    given = [lake if word in ("LAKE", "my-lake") else word for word in arguments]
-    commands = command.commands  # type: ignore[attr-defined]
+    given = ["LAKE" if word in ("LAKE", "my-lake") else word for word in arguments]
+    commands = command.commands
     assert name in commands
     commands[name].make_context(name, list(given))  # raises click.UsageError
     if name == "sql":
-        assert lake == given[0]
-        browse(lake).sql(given[1])
+        assert given[0] == "LAKE"
+        lake.sql(given[1])
     if name == "config":
-        assert [lake, "set"] == given[:2]
+        assert ["LAKE", "set"] == given[:2]
         config.set_key("", given[2], given[3])

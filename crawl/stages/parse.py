@@ -107,8 +107,7 @@ def extract(
         if read is None:
             continue
         page, metadata = read
-        if page.links.cut:
-            tally.add("too_many_links", raw.host, raw.url, page.links.cut)
+        _dropped(tally, raw, page.links)
         asked = headers.get("x-robots-tag", ())
         robots = [*page.robots, *directives.of_headers(asked, settings.agent.name)]
         said = directives.meant(robots)
@@ -149,6 +148,16 @@ def extract(
         rejects=tally,
         failed=failed,
     )
+
+
+def _dropped(tally: Rejects, raw: RawPage, found: Links) -> None:
+    """Links that never became any, counted by page, since spam has as many as it likes."""
+    if found.cut:
+        tally.add("too_many_links", raw.host, raw.url, found.cut)
+    if found.schemes:
+        tally.add("link_scheme", raw.host, raw.url, found.schemes)
+    if found.invalid:
+        tally.add("link_invalid", raw.host, raw.url, found.invalid)
 
 
 def _refreshed(lines: list[str] | None, page_url: str, found: Links) -> str | None:

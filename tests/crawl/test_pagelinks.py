@@ -51,3 +51,11 @@ def test_what_is_kept_and_what_is_cut_are_all_there_were(batches: list[list[Row]
     found = links.done()
     assert [target.removeprefix(BASE) for target in found.url] == [row[0] for row in met[:limit]]
     assert found.cut == max(0, len(met) - limit)
+
+
+def test_references_that_lead_nowhere_are_counted_once_each_by_reason() -> None:
+    found = Collector(BASE, "utf-8", 10)
+    for href in ("mailto:a@b", "mailto:a@b", "\tDATA:,x", "http://[x/", "httpx:y", "https://", "fine", ""):
+        found.add(href, None, None, "a")
+    links = found.done()
+    assert (links.schemes, links.invalid, len(links)) == (3, 2, 2)

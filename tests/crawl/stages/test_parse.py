@@ -133,6 +133,16 @@ def test_limits_on_a_page_leave_their_reasons() -> None:
     assert found.documents["html_bytes"].to_pylist() == [len(body)]
 
 
+def test_links_that_lead_nowhere_are_counted_by_reason() -> None:
+    hrefs = ["mailto:x@y", " JavaScript:void(0)", "tel:1", "http://[bad/", "https://a b/", "ok", "mailto:x@y"]
+    found = run(raw("p", "".join(f"<a href='{href}'>x</a>" for href in hrefs)))
+    assert found.links.num_rows == 1
+    assert [(reason, host, count, example) for reason, host, _, count, example in found.rejects] == [
+        ("link_invalid", "a.test", 2, "http://a.test/p"),
+        ("link_scheme", "a.test", 3, "http://a.test/p"),
+    ]
+
+
 def test_a_page_that_asks_not_to_be_followed_is_followed_unless_the_operator_obeys() -> None:
     page = raw("p", "<meta name=robots content=none><a href=x>x</a>")
     assert run(page).links["admitted"].to_pylist() == [True]
