@@ -19,10 +19,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crawl import recrawl
-from crawl.columns import Bools, Column, Ints, among, flags, floats, ints, take, texts
+from crawl.columns import Bools, Column, Ints, among, choose, equals, flags, floats, ints, take, texts
+from crawl.policy import Sitemaps
 from crawl.state import State
 
-__all__ = ["CHANGEFREQ", "DEFAULT_PRIORITY", "KINDS", "Announced", "apply", "hints", "kinds", "reduce"]
+__all__ = [
+    "CHANGEFREQ",
+    "DEFAULT_PRIORITY",
+    "KINDS",
+    "Announced",
+    "apply",
+    "hints",
+    "kinds",
+    "reduce",
+    "turned",
+]
 
 #: sitemaps.org `changefreq`, from often to hardly ever
 CHANGEFREQ: Final = ("always", "hourly", "daily", "weekly", "monthly", "yearly", "never")
@@ -178,3 +189,22 @@ def _same(one: Column, other: Column) -> Bools:
     """Where two columns agree; null agrees with nothing."""
     compare: Any = pc.equal
     return flags(compare(one, other))
+
+
+#: types of pages that are lists of pages
+_FEEDS: Final = ("application/rss+xml", "application/atom+xml")
+_LISTS: Final = ("text/xml", "application/xml", "application/gzip", "application/x-gzip")
+
+
+def turned(rows: pa.Table, media: Column, asked: Bools, policy: Sitemaps) -> Any:
+    """How URLs (SEEN) are to be read: what was `asked` as a page and came as a feed is one, and so is a
+    sitemap, of which only XML (or gzip) can be seen (`media`), and the word `sitemap` in its name.
+    """
+    kind: Any = pc.coalesce(rows["kind"], pa.scalar("page", pa.string()))
+    if not asked.any():
+        return kind
+    asked = asked & equals(kind, "page")
+    feed = asked & (among(media, _FEEDS) >= 0) & policy.feeds
+    matches: Any = pc.match_substring_regex(rows["url"], r"(?i)sitemap[^/?]*(\?|$)")
+    listed = asked & (among(media, _LISTS) >= 0) & flags(matches)
+    return choose(feed, "feed", "sitemap", listed & policy.follow, kind)

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crawl import lifecycle, priority, recrawl, withholding
+from crawl import announced, lifecycle, priority, recrawl, withholding
 from crawl.columns import (
     Bools,
     Column,
@@ -135,27 +135,25 @@ def after(
         "visited_round": round,
         "round": round,
     }
-    columns |= _worth(case, columns, settings)
+    columns |= _anew(case, columns) | _worth(case, columns, settings)
     return make(SEEN, len(rows), **columns)
 
 
-#: types of pages that are lists of pages
-_FEEDS: Final = ("application/rss+xml", "application/atom+xml")
-_LISTS: Final = ("text/xml", "application/xml", "application/gzip", "application/x-gzip")
-
-
 def _turned(case: _Case, settings: Settings) -> Any:
-    """How a URL is to be read: what was asked as a page and came as a feed is one, and so is a sitemap, of
-    which only XML (or gzip) can be seen, and the word `sitemap` in its name.
-    """
-    kind: Any = pc.coalesce(case.rows["kind"], pa.scalar("page", pa.string()))
-    if not case.was(Outcome.UNSUPPORTED_TYPE).any():
-        return kind
-    asked = case.page & equals(kind, "page") & case.was(Outcome.UNSUPPORTED_TYPE)
-    feed = asked & (among(case.visits["sniffed_type"], _FEEDS) >= 0) & settings.sitemaps.feeds
-    matches: Any = pc.match_substring_regex(case.rows["url"], r"(?i)sitemap[^/?]*(\?|$)")
-    listed = asked & (among(case.visits["sniffed_type"], _LISTS) >= 0) & flags(matches)
-    return choose(feed, "feed", "sitemap", listed & settings.sitemaps.follow, kind)
+    """How a URL is to be read from now on."""
+    asked = case.page & case.was(Outcome.UNSUPPORTED_TYPE)
+    return announced.turned(case.rows, case.visits["sniffed_type"], asked, settings.sitemaps)
+
+
+def _anew(case: _Case, columns: dict[str, Any]) -> dict[str, Any]:
+    """What is found to be a list is read as one in the next round, whole: its date is the first there is."""
+    was: Any = pc.coalesce(case.rows["kind"], pa.scalar("page"))
+    turned = ~same(was, columns["kind"])
+    if not turned.any():
+        return {}
+    due = np.where(turned, case.now_us + 1, ints(columns["next_fetch_at"]))
+    forget = {name: pc.if_else(pa.array(turned), None, columns[name]) for name in ("etag", "last_modified")}
+    return forget | {"next_fetch_at": _times(due), "eligible_since": _times(due)}
 
 
 def one_each(visits: pa.Table) -> pa.Table:
@@ -217,8 +215,13 @@ def _case(
 
 
 def _other(rows: pa.Table, visits: pa.Table) -> Bools:
-    """Where other content came. (What is fetched whole for another reason may be as it was.)"""
-    return flags(visits["changed"]) & ~same(rows["content_hash"], visits["content_hash"])
+    """Where other content came. (What is fetched whole for another reason may be as it was.) What is read for
+    the first time, or for the first time as a list, was there before: of it nobody knows.
+    """
+    first = ~given(rows["parsed_at"]) & ~given(rows["redirect_to_key"])
+    first |= (among(visits["kind"], ["sitemap", "feed"]) >= 0) & given(rows["document_key"])
+    first &= ~given(rows["content_hash"])
+    return flags(visits["changed"]) & ~first & ~same(rows["content_hash"], visits["content_hash"])
 
 
 def _counts(case: _Case) -> dict[str, Any]:

@@ -161,14 +161,14 @@ def _said(anew: pa.Table) -> pa.Table:
 
 
 def _turned(rows: pa.Table, said: pa.Table) -> pa.Table:
-    """Rows with the kind that was said of them; without validators, since they are to be read anew."""
+    """Rows with the kind that was said of them; without validators and hash: they are read anew."""
     told = take(said["kind"], among(rows["url_key"], said["url_key"]))
     new = given(told)
     if not new.any():
         return rows
     columns: dict[str, Any] = {name: rows[name] for name in rows.column_names}
     columns["kind"] = pc.coalesce(told, rows["kind"])
-    for name in ("etag", "last_modified"):
+    for name in ("etag", "last_modified", "content_hash"):
         if name in columns:
             columns[name] = pc.if_else(pa.array(new), None, columns[name])
     return pa.table(columns).cast(rows.schema)

@@ -192,3 +192,21 @@ def test_a_page_that_came_as_a_list_is_read_as_one_from_then_on(url: str, media:
     assert after(row(1, url=url), came)["kind"] == kind
     off = replace(SETTINGS, sitemaps=replace(SETTINGS.sitemaps, follow=False, feeds=False))
     assert after(row(1, url=url), came, settings=off)["kind"] == "page"
+    made = after(row(1, url=url), came | {"etag": '"e"'})
+    again = NOW + timedelta(microseconds=1)
+    assert (made["next_fetch_at"] == again, made["etag"]) == (
+        kind != "page",
+        '"e"' if kind == "page" else None,
+    )
+
+
+def test_a_first_reading_is_no_change() -> None:
+    unread = after(row(1), visit(1, "UNSUPPORTED_TYPE", http_status=200, sniffed_type="application/rss+xml"))
+    assert 0 == unread["change_count"]
+    for came in (ok(1, content_hash="h"), ok(1, kind="feed", content_hash="h", document_key=None)):
+        made = after(unread, came)
+        assert (0, "h") == (made["change_count"], made["content_hash"])
+        assert 1 == after(made, ok(1, kind=came["kind"], content_hash="i"))["change_count"]
+        assert made["next_fetch_at"] > NOW + timedelta(hours=1)
+    page = fetched(1, content_hash=None, document_key=7)
+    assert 0 == after(page, ok(1, kind="sitemap", document_key=None))["change_count"]
