@@ -1,4 +1,4 @@
-"""What `crawl explain` says of a sitemap or feed: how many URLs it named, and what of it was not read, and why.
+"""What `crawl explain` says of a sitemap or feed: how many URLs it named, what of it was not read, and why.
 
 What always holds: only rows of the lake are told; what is said of its entries is that of the last reading
 that is kept, since an unchanged list is not read again. It reads no lake.

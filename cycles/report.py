@@ -17,7 +17,18 @@ from crawl.errors import UsageError
 from cycles import reading
 from cycles.output import grid, shown
 from cycles.setup import Lake
-from cycles.wording import CARRIED, LEFT_OUT, LISTED, SCOPE, SKIPPED, UNPARSED, counted
+from cycles.wording import (
+    CARRIED,
+    LEFT_OUT,
+    LISTED,
+    SCOPE,
+    SKIPPED,
+    UNFOLLOWED,
+    UNKEPT,
+    UNPARSED,
+    UNREAD,
+    counted,
+)
 from lake import snapshot
 
 __all__ = ["PARTS", "report", "told"]
@@ -34,12 +45,17 @@ PARTS: Final[Mapping[str, tuple[str, str]]] = {
     "hosts": ("report-hosts", "Hosts"),
     "plan": ("report-plan", "Plan against actual"),
 }
+#: heading of the rejects that are none: pages that were read
+_UNKEPT: Final = "Read, but kept or published in part, as the page asks"
 #: hosts a report for the eye names
 _HOSTS: Final = 20
 #: stages in the order in which a round runs them
 _STAGES: Final = ("plan", "fetch", "parse", "dedup", "merge", "publish", "seal", "commit")
 #: words of the codes that each of a report's tables has
-_WORDS: Final = {"cuts": LEFT_OUT, "rejects": {**SCOPE, **LEFT_OUT, **CARRIED, **LISTED}}
+_WORDS: Final = {
+    "cuts": LEFT_OUT,
+    "rejects": {**SCOPE, **LEFT_OUT, **CARRIED, **LISTED, **UNFOLLOWED, **UNREAD, **UNKEPT},
+}
 #: reasons for which URLs were left out that have nothing to do with capacity, in words
 _HELD: Final = {
     "circuit_open": "of hosts that are shut off",
@@ -91,7 +107,12 @@ def told(found: Mapping[str, Any]) -> str:
     lines = [head, *([f"({found['chosen']})"] if found["chosen"] else []), ""]
     lines += [*_funnel(found["funnel"], found["fates"]), ""]
     for part in ("outcomes", "states", "cuts", "rejects", "changes", "hosts"):
-        lines += _section(PARTS[part][1], _worded(part, found[part]), _HOSTS if part == "hosts" else None)
+        rows = _worded(part, found[part])
+        if part == "rejects":
+            unkept = [row for row in rows if row["reason"] in UNKEPT]
+            rows = [row for row in rows if row["reason"] not in UNKEPT]
+            lines += _section(_UNKEPT, unkept) if unkept else []
+        lines += _section(PARTS[part][1], rows, _HOSTS if part == "hosts" else None)
     lines += [PARTS["plan"][1], *_plan(found, entry), ""]
     lines += ["Stages", *(f"  {name:<10} {s:>9,.2f} s" for name, s in _stages(entry["stage_ms"], took))]
     return "\n".join(lines).rstrip()

@@ -15,7 +15,7 @@ from cycles import foundwords, listwords, robotswords
 from cycles.causewords import cause, denied, once
 from cycles.output import safe, shown
 from cycles.typewords import read_as, unread
-from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SEED, SKIPPED, WITHHELD, said
+from cycles.wording import CARRIED, LEFT_OUT, SCOPE, SEED, SKIPPED, UNFOLLOWED, WITHHELD, said
 
 __all__ = ["told"]
 
@@ -28,6 +28,8 @@ _SOURCES: Final = 5
 
 #: why a seed was refused, in words
 _REFUSED: Final = {**SCOPE, **SEED}
+#: why a link's target became no candidate, in words
+_NOT_ADMITTED: Final = {**SCOPE, **UNFOLLOWED}
 #: why a URL was planned (crawl.stages.plan), in words
 _WHY_NOW: Final = {
     "new": "never fetched",
@@ -62,6 +64,9 @@ def told(facts: Facts) -> str:
 
 def _unknown(facts: Facts) -> Iterator[str]:
     """Why the lake does not know it."""
+    if facts["url"] == f"{facts['origin']}/robots.txt" and (facts["robots_newest"] or facts["robots_asked"]):
+        yield from robotswords.itself(facts["robots_newest"], facts["robots_asked"])
+        return
     yield "This URL is not known."
     for seed in facts["seeds"][-_SOURCES:]:
         given = f"given as a seed by {safe(seed['added_by'])} on {shown(seed['added_at'])}"
@@ -85,14 +90,20 @@ def _unknown(facts: Facts) -> Iterator[str]:
         if facts["links"]:
             leads = foundwords.source(facts["links"][0])
             yield f"  {leads} Then it was out of scope; the settings have changed since."
-    for refused in sorted(facts["rejects"], key=lambda row: -row["count"])[:3]:
-        why = SCOPE.get(refused["reason"], f"at {refused['stage']}")
-        yield (
-            f"  Of its host, {refused['count']:,} were refused in round {refused['round']}"
-            f" ({refused['reason']}: {why}), such as {safe(refused['example'])}."
-        )
+    yield from _refused_links(facts)
     if facts["host_state"] is None:
         yield f"  No URL of its host {facts['host']} was ever asked."
+
+
+def _refused_links(facts: Facts) -> Iterator[str]:
+    """What became of links to its host that were not admitted: it may have been among them."""
+    links = [row for row in facts["rejects"] if row["reason"] in _NOT_ADMITTED]
+    for refused in sorted(links, key=lambda row: -row["count"])[:3]:
+        yield (
+            f"  Of links to its host, {refused['count']:,} were not admitted in round {refused['round']}"
+            f" ({refused['reason']}: {_NOT_ADMITTED[refused['reason']]}), such as to"
+            f" {safe(refused['example'])}."
+        )
 
 
 def _taken(seed: Mapping[str, Any]) -> str:

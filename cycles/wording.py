@@ -16,7 +16,10 @@ __all__ = [
     "SCOPE",
     "SEED",
     "SKIPPED",
+    "UNFOLLOWED",
+    "UNKEPT",
     "UNPARSED",
+    "UNREAD",
     "WITHHELD",
     "counted",
     "said",
@@ -59,6 +62,24 @@ SKIPPED: Final[Mapping[str, str]] = {
 WITHHELD: Final[Mapping[str, str]] = {
     "noindex": "the page asks not to be indexed",
     "unavailable_after": "the page asked not to be indexed after a day that has come",
+}
+#: why a page that was read is kept or told only in part: it asks so
+UNKEPT: Final[Mapping[str, str]] = {
+    **WITHHELD,
+    "noarchive": "the page asks that no copy of it is kept: its text is, its body is not",
+}
+#: why a link was not followed, where scope does not say it
+UNFOLLOWED: Final[Mapping[str, str]] = {
+    "nofollow": "page or link asks not to follow it",
+    "via": "its kind of link is none of parsing.via",
+    "link_scheme": "its scheme is neither http nor https, like mailto: and javascript:",
+    "link_invalid": "it is no URL",
+}
+#: what the parser could not read, or not all of
+UNREAD: Final[Mapping[str, str]] = {
+    "reader_failed": "the reader of its type could make nothing of it",
+    "too_many_links": "a page has more links than are taken of one",
+    "page_too_long": "a page is longer than the part that is read",
 }
 #: why an answer was not parsed
 UNPARSED: Final[Mapping[str, str]] = {

@@ -198,7 +198,8 @@ def test_a_url_out_of_scope_tells_the_rule_and_who_links_to_it(told: Told) -> No
     assert "Rejected by scope (scope_host): its host is outside [scope] domains and hosts." in story
     assert f"{told.site.url(WWW)} links to it as 'to 8' (round 1, by a, depth 1)." in story
     assert re.search(
-        r"Of its host, \d+ were refused in round 1 \(scope_host: .*\), such as http://www.other.test", story
+        r"Of links to its host, \d+ were not admitted in round 1 \(scope_host: .*\), such as to http://www.other",
+        story,
     )
     assert told.site.asked(OTHER) == []
 

@@ -298,3 +298,21 @@ def test_many_hosts_are_told_by_the_busiest(lake: Lake) -> None:
     lakes.commit_round(lake.store, 1, fetches=asked)
     assert "… and 10 more" in report.told(report.report(lake, 1, NOW))
     assert snapshot.newest(lake.store) is not None
+
+
+def test_what_pages_ask_for_is_obeyed_and_not_refused(lake: Lake) -> None:
+    reasons = ["noindex", "noarchive", "unavailable_after", "nofollow", "reader_failed"]
+    tally = rows.table("rejects", round=[1] * 5, stage=["parse"] * 5, reason=reasons, host=["d1.test"] * 5)
+    lakes.commit_round(lake.store, 1, rejects=tally)
+    found = report.report(lake, 1, NOW)
+    assert set(reasons) == {row["reason"] for row in found["rejects"]}  # as data they stay together
+    obeyed, _, rest = (
+        report.told(found)
+        .partition("Read, but kept or published in part")[2]
+        .partition("Refused, dropped or skipped")
+    )
+    refused = rest.partition("\n\n")[0]
+    assert all(f"{reason} " in obeyed and f"{reason} " not in refused for reason in reasons[:3])
+    assert all(reason in refused and reason not in obeyed for reason in reasons[3:])
+    assert "the page asks that no copy of it is kept: its text is, its body is not" in obeyed
+    assert "the reader of its type could make nothing of it" in refused

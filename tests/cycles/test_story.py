@@ -352,3 +352,26 @@ def test_what_may_not_be_asked_is_told_with_the_setting(lake: Lake) -> None:
     denied = {"state": "BLOCKED", "last_outcome": "EGRESS_DENIED", "reason": "10.1.2.3", "crawl_count": 0}
     lakes.commit_round(lake.store, 1, now=NOW, seen=fetched(lake, round=1, **denied))
     assert "because no request may go to 10.1.2.3: " in told(lake)
+
+
+def test_an_unknown_url_is_told_of_refused_links_and_of_nothing_else(lake: Lake) -> None:
+    reasons = ["scope_host", "nofollow", "noindex", "not_a_sitemap", "sitemap_cross_site"]
+    tally = rows.table("rejects", round=[1] * 5, stage=["parse"] * 5, reason=reasons, host=["a.test"] * 5)
+    lakes.commit_round(lake.store, 1, rejects=tally)
+    text = told(lake)
+    assert "not admitted in round 1 (scope_host: its host is outside [scope] domains and hosts), such" in text
+    assert "not admitted in round 1 (nofollow: page or link asks not to follow it), such as" in text
+    assert not any(reason in text for reason in reasons[2:])
+
+
+def test_a_robots_txt_is_known_for_what_it_is(lake: Lake) -> None:
+    url = "http://a.test/robots.txt"
+    requests = rows.table(
+        "fetches", round=[1], kind=["robots"], url=[url], origin=["http://a.test"], chain_id=[1], status=[200]
+    )
+    lakes.commit_round(lake.store, 1, now=NOW, fetches=requests)
+    text = story.told(explain(lake, url, NOW))
+    assert "It is the robots.txt of its origin" in text
+    assert f"GET {url} → HTTP 200" in text
+    assert "not known" not in text
+    assert "not known" in story.told(explain(lake, "http://b.test/robots.txt", NOW))
