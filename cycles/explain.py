@@ -18,6 +18,7 @@ from crawl.scope import allowed
 from cycles import reading
 from cycles.hostwords import held_back
 from cycles.setup import Lake
+from cycles.wording import SEED, said
 from lake import sql
 
 __all__ = ["decisions", "explain"]
@@ -52,7 +53,9 @@ def explain(lake: Lake, text: str, now: datetime) -> dict[str, Any]:
     try:
         url = urls.canonical(text)
     except UrlError as exc:
-        raise UsageError(f"{text!r} is no URL that this crawler could fetch ({exc.reason})") from exc
+        raise UsageError(
+            f"{text!r} is no URL that this crawler could fetch: {said(exc.reason, SEED)}"
+        ) from exc
     key = lake.keyer().url_key(url)
     with reading.reader(lake.store, now) as reader:
         stored = _url_of(reader, key)  # in the spelling that was met first

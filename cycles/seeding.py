@@ -12,7 +12,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -26,12 +26,12 @@ from crawl.policy import Settings
 from crawl.schema import SEEDS
 from crawl.scope import allowed
 from crawl.url import canonical, split_many
-from cycles import ledger
-from cycles.output import safe
+from cycles import ledger, status
+from cycles.output import safe, shown
 from cycles.setup import Lake
 from cycles.wording import SCOPE, SEED
 
-__all__ = ["KINDS", "PRIORITIES", "Added", "Refusal", "Seed", "add", "judge", "read_file"]
+__all__ = ["KINDS", "PRIORITIES", "Added", "Refusal", "Seed", "add", "judge", "moment", "read_file"]
 
 KINDS: Final = ("page", "sitemap", "feed")
 PRIORITIES: Final = ("critical", "high", "medium", "low")
@@ -65,7 +65,9 @@ class Refusal:
 
 
 def read_file(path: Path) -> Iterator[Seed]:
-    """Seeds of a .parquet or .csv file (with a column `url`), else lines of text. Raises UsageError."""
+    """Seeds of a .parquet or .csv file (with a column `url`), else lines of text; `#` begins a remark there
+    and in CSV. Raises UsageError.
+    """
     readers = {".parquet": _parquet, ".pq": _parquet, ".csv": _csv}
     try:
         yield from readers.get(path.suffix.lower(), _text)(path)
@@ -106,6 +108,8 @@ def _csv(path: Path) -> Iterator[Seed]:
             raise UsageError(f"{path} has no column `url`; its first line must name the columns")
         while line := lines.take():
             number = lines.number
+            if line.startswith("#"):  # a remark, as in a text file
+                continue
             try:
                 row = _record(line, lines, header)
             except csv.Error as exc:
@@ -300,6 +304,17 @@ class Added:
 
     accepted: int
     refused: int
+
+
+def moment(lake: Lake, clock: datetime, tell: Callable[[str], None]) -> datetime:
+    """When seeds are given that name no time: now, but never before the planning time of the last round, or
+    it would seem to have known of them; tells where that lies ahead of the clock.
+    """
+    at, ahead = status.moment(lake, clock)
+    if not ahead:
+        return at
+    tell(f"given as of {shown(at)}, {ahead}: they count in rounds that are planned later than that")
+    return at + timedelta(microseconds=1)
 
 
 def add(

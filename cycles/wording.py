@@ -120,6 +120,7 @@ LISTED: Final[Mapping[str, str]] = {
 #: why a line is no seed, where scope does not say it
 SEED: Final[Mapping[str, str]] = {
     "url_scheme": "an address begins with http:// or https://",
+    "url_invalid": "an address is written in full, like https://www.example.org/",
     "url_empty": "there is nothing",
     "url_too_long": "it is too long",
     "not_utf8": "it is not UTF-8",

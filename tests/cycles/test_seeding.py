@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from crawl.errors import UsageError
 from crawl.keys import Keyer
 from crawl.policy import Scope, Settings
 from crawl.schema import SEEDS
-from cycles import seeding
+from cycles import seeding, setup
 from cycles.seeding import Refusal, Seed, judge, read_file
 from cycles.setup import Lake
+from tests.cycles import smallround
 
 KEYER = Keyer(b"\0" * 32)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -151,7 +152,15 @@ def test_an_address_without_a_scheme_is_told_with_what_to_write(lake: Lake, text
 def test_what_is_no_address_with_a_scheme_either_stays_that(lake: Lake) -> None:
     said: list[str] = []
     seeding.add(lake, ["nonsense", "a b.test"], None, priority="high", who="me", now=NOW, tell=said.append)
-    assert ["refused: url_invalid: nonsense", "refused: url_invalid: a b.test"] == said
+    write = "(an address is written in full, like https://www.example.org/)"
+    assert said == [f"refused: url_invalid: {text} {write}" for text in ("nonsense", "a b.test")]
+
+
+def test_remarks_in_a_csv_file_are_no_seeds_and_count_as_lines(tmp_path: Path) -> None:
+    data = b"url,n\n# of last year\nhttps://a.test/,1\nnonsense,2\n"
+    table, told = rows(read_file(written(tmp_path / "s.csv", data)))
+    assert accepted(table) == ["https://a.test/"]
+    assert [(4, "url_invalid")] == [(r.line, r.reason) for r in told]
 
 
 def test_a_csv_file_without_the_column_is_refused(tmp_path: Path) -> None:
@@ -212,3 +221,18 @@ def test_a_seed_is_of_the_kind_it_names_else_of_the_commands() -> None:
     assert table["kind"].to_pylist() == ["sitemap", "feed"]
     [table] = judge(seeds, **common, refused=lambda _: None)
     assert table["kind"].to_pylist() == ["page", "feed"]
+
+
+def test_a_seed_is_given_no_earlier_than_the_last_round_was_planned_for(tmp_path: Path) -> None:
+    lake = smallround.new(tmp_path / "lake")
+    said: list[str] = []
+    opened = setup.open_lake(lake.store.root)
+    assert seeding.moment(opened, NOW, said.append) == NOW
+    assert not said
+    lake.play(([], []))
+    late = smallround.NOW + timedelta(days=1)
+    assert seeding.moment(opened, late, said.append) == late
+    assert not said
+    at = seeding.moment(opened, NOW, said.append)
+    assert at == smallround.NOW + timedelta(microseconds=1)
+    assert "2026-03-01 12:00:00" in said[0]
