@@ -120,7 +120,8 @@ def seed(
         raise click.UsageError("give URLs, or a file with --file")
     lake = setup.open_lake(root)
     given = {"priority": priority, "kind": kind}
-    added = seeding.add(lake, urls, file, **given, who=setup.who(), now=_now(now), tell=_say)
+    at = now or seeding.moment(lake, _now(now), _say)
+    added = seeding.add(lake, urls, file, **given, who=setup.who(), now=at, tell=_say)
     click.echo(f"accepted {added.accepted:,}, refused {added.refused:,}")
     if not added.accepted:
         raise UsageError("no seed was accepted")

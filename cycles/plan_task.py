@@ -37,7 +37,7 @@ from lake.entries import FileEntry
 from lake.snapshot import Snapshot
 from lake.store import Store
 
-__all__ = ["PLANNED", "Proposal", "make", "propose", "told"]
+__all__ = ["PLANNED", "Proposal", "make", "propose", "targets", "told"]
 
 #: columns of `planned.parquet`
 PLANNED: Final = pa.schema([*SEEN, pa.field("group", pa.int32()), pa.field("position", pa.int64())])
@@ -86,12 +86,20 @@ def make(context: Context) -> dict[str, Any]:
     return {
         "planned": proposal.plan.predicted.pages,
         "groups": [group.group for group in proposal.plan.predicted.groups],
-        "hosts": encode(frontier.filter(pa.array(ints(frontier["group"]) >= 0))["host"])[0],
+        "hosts": targets(proposal)[0],
         "files": [entry.to_dict() for entry in entries],
         "rejects": [],
         "predicted": proposal.plan.predicted.to_dict(),
         "seeds": len(proposal.seeds),
     }
+
+
+def targets(proposal: Proposal) -> tuple[list[str], Iterator[tuple[str, str]]]:
+    """The hosts that are to be asked, and (host, URL) of what is planned."""
+    frontier = proposal.plan.frontier
+    chosen = frontier.filter(pa.array(ints(frontier["group"]) >= 0))
+    of: Any = [chosen[name].to_pylist() for name in ("host", "url")]
+    return encode(chosen["host"])[0], zip(*of, strict=True)
 
 
 def told(proposal: Proposal) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cycles.output import grid, shown
+from cycles.output import grid, safe, shown
 from cycles.wording import LEFT_OUT, counted, said
 
 __all__ = ["told"]
@@ -45,4 +45,8 @@ def told(found: Mapping[str, Any]) -> str:
         f"  {count:>9,}  {said(reason, LEFT_OUT)}"
         for reason, count in sorted(cuts.items(), key=lambda cut: (-cut[1], cut[0]))
     ]
+    if found.get("unasked"):
+        lines.append(f"not asked   {found['unasked']:,} of the pages: egress refuses their address or port")
+    if found.get("refused"):
+        lines += ["", f"warning: `crawl run` will refuse this: {safe(found['refused'])}"]
     return "\n".join(lines)

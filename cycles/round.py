@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crawl.errors import LakeBusy, UsageError
+from crawl.policy import Settings
 from cycles import closing, opening, soundness, steps
 from cycles.clock import utcnow
 from cycles.context import Context
@@ -24,7 +25,7 @@ from cycles.holding import hold
 from cycles.lazycluster import LazyCluster
 from cycles.options import RunOptions
 from cycles.progress import Progress
-from cycles.setup import SETTINGS, open_lake, require_agent
+from cycles.setup import SETTINGS, open_lake, require_agent, unasked
 from cycles.upkeep import NOTHING, upkeep
 from lake import rounds
 
@@ -90,13 +91,27 @@ def preview(root: str, options: RunOptions) -> dict[str, Any]:
     lake = open_lake(root)
     with LazyCluster(options.scheduler, options.workers) as cluster:
         context, is_open = opening.preview(lake.store, lake.settings, options, groups=cluster.slots)
+    proposal = plan_task.propose(context)
+    hosts, urls = plan_task.targets(proposal)
     return {
-        **plan_task.told(plan_task.propose(context)),
+        **plan_task.told(proposal),
+        "unasked": unasked(context.settings, urls),
+        "refused": _refused(context.settings, hosts),
         "round": context.round,
         "now": context.now,
         "window_s": context.window_s,
         "open": is_open,
     }
+
+
+def _refused(settings: Settings, hosts: Sequence[str]) -> str | None:
+    """Why a run would refuse to ask these hosts; None where it would not."""
+    try:
+        require_agent(settings, hosts)
+        soundness.check_files(settings, SETTINGS)
+    except UsageError as error:
+        return str(error)
+    return None
 
 
 def _one(root: str, options: RunOptions, cluster: LazyCluster, progress: Progress) -> Done:

@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from crawl import url
 from crawl.dns import Resolved, Resolver
@@ -24,7 +25,7 @@ from cycles.workspace import WORK, store_at
 from lake import identity, tables
 from lake.store import Store
 
-__all__ = ["SETTINGS", "Lake", "init", "open_lake", "require_agent", "settings_text", "who"]
+__all__ = ["SETTINGS", "Lake", "init", "open_lake", "require_agent", "settings_text", "unasked", "who"]
 
 #: where a lake's settings lie
 SETTINGS = "crawl.toml"
@@ -132,3 +133,23 @@ def require_agent(settings: Settings, hosts: Iterable[str]) -> None:
                 f"{host} may be a public host, and those are asked under a name with a contact only:"
                 f" set {missing}, e.g. with `crawl config LAKE set agent.name NAME`"
             )
+
+
+def unasked(settings: Settings, urls: Iterable[tuple[str, str]]) -> int:
+    """How many URLs (host, URL) no request may go to: address or port are refused, so far as is known without
+    asking a name server.
+    """
+    guard, listed = Guard(settings.egress), Resolver(settings.dns)
+    of: dict[str, tuple[str, ...]] = {}  # addresses; none where one of them is the operator's own
+    count = 0
+    for host, address in urls:
+        if host not in of:
+            found = listed.known(host)
+            known = found.addresses if isinstance(found, Resolved) else ()
+            own = any(guard.permits(ip) and not guard.public(ip) for ip in known)
+            of[host] = () if own else known
+        if of[host]:
+            parts = urlsplit(address)
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            count += not any(guard.permits_port(ip, port) for ip in of[host])
+    return count

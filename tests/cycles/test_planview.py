@@ -43,3 +43,9 @@ def test_nothing_due_is_told_as_such() -> None:
     assert "no URL is due" in told
     assert "0 due URLs" in told
     assert "its plan is fixed" in told
+
+
+def test_what_a_run_would_refuse_is_a_warning() -> None:
+    told = planview.told({**FOUND, "unasked": 2, "refused": "a.test may be a public host"})
+    assert "2 of the pages: egress refuses their address or port" in told
+    assert told.endswith("warning: `crawl run` will refuse this: a.test may be a public host")

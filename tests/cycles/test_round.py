@@ -202,6 +202,17 @@ def test_hosts_that_may_be_public_are_asked_only_under_a_name(tmp_path: Path) ->
     assert 0 == delta.version(lake.store, "fetches")
 
 
+def test_a_preview_tells_what_a_run_would_refuse(tmp_path: Path) -> None:
+    lake = smallround.new(tmp_path)
+    lake.seed(
+        "http://93.184.216.34/", "http://93.184.216.34:6667/", "http://192.168.1.1/", "http://127.0.0.1:1/"
+    )
+    lake.store.write("crawl.toml", b'[egress]\nallow = ["127.0.0.0/8"]\n')
+    found = round_module.preview(lake.store.root, replace(AT_NOW, workers=2))
+    assert (4, 2) == (found["pages"], found["unasked"])
+    assert "agent.name" in found["refused"]
+
+
 def test_a_file_of_authorities_that_is_gone_stops_the_round_before_anything_is_asked(tmp_path: Path) -> None:
     lake = smallround.new(tmp_path)
     lake.seed("http://a.test/")
