@@ -68,8 +68,8 @@ def itself(copy: Mapping[str, Any] | None, asked: Sequence[Mapping[str, Any]]) -
     """Of a robots.txt as a URL: that it is no page, its newest copy, and how it was asked for."""
     yield "It is the robots.txt of its origin: asked for before all else there, and never taken as a page."
     if copy is not None:
-        yield copied(copy).removesuffix(": no rule speaks of it, so it is allowed")
-    yield from requests(asked)
+        yield "  " + copied(copy).removesuffix(": no rule speaks of it, so it is allowed")
+    yield from (f"  {line}" for line in requests(asked))
 
 
 def _ended(one: Mapping[str, Any]) -> str:
