@@ -163,8 +163,9 @@ def test_a_url_that_was_cut_tells_by_how_much(told: Told) -> None:
     cut = told.crawl.sql(
         f"SELECT reason, score, count FROM frontier WHERE round = 2 AND host = '{BUSY}' AND position < 0"
     )[0]
-    left = told.crawl.sql(
-        f"SELECT url FROM frontier WHERE round = 3 AND host = '{BUSY}' AND position >= 0 ORDER BY url"
+    left = told.crawl.sql(  # what was planned before and carried over, on a loaded machine, was not left out
+        f"SELECT url FROM frontier WHERE round = 3 AND host = '{BUSY}' AND position >= 0 AND url_key NOT IN"
+        " (SELECT url_key FROM frontier WHERE round = 2 AND position >= 0) ORDER BY url"
     )
     assert cut["reason"] == "host_capacity"
     assert cut["count"] == len(left) >= 8
