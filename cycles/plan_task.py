@@ -135,7 +135,7 @@ def propose(context: Context) -> Proposal:
         copies = reader.query("robots-known", origins=encode(rows["origin"])[0])
         others = {domain for led in copies["elsewhere"].to_pylist() for domain in led or ()}
         hosts = _hosts(store, snapshot.files("hosts"), rows, others, joined, keyer, context.round)
-        robots = reader.query("robots-known", origins=_origins(rows, hosts))
+        robots = _tried(reader.query("robots-known", origins=_origins(rows, hosts)), anew)
     plan = select(
         rows,
         hosts,
@@ -159,6 +159,15 @@ def _once(due: pa.Table, again: pa.Table, anew: pa.Table) -> tuple[pa.Table, pa.
     early = anew.filter(pa.array(~flags(anew["due"])))
     mine = ~np.isin(ints(again["url_key"]), ints(early["url_key"]))
     return due, again.filter(pa.array(mine)), early
+
+
+def _tried(robots: pa.Table, anew: pa.Table) -> pa.Table:
+    """Copies without those that failed with no answer, where a URL of the origin was given again: somebody
+    says that it can be had by now. What answered with a fault is left its time.
+    """
+    mute: Any = pc.match_substring_regex(robots["version"], "^unreachable:[^0-9]")
+    again = among(robots["origin"], texts(encode(anew["origin"])[0])) >= 0
+    return robots.filter(pa.array(~(flags(mute) & again)))
 
 
 def _said(anew: pa.Table) -> pa.Table:

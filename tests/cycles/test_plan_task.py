@@ -281,3 +281,27 @@ def test_of_two_words_on_a_new_seed_the_last_counts(lake: smallround.Lake) -> No
     context = lake.context()
     plan_task.make(context)
     assert [(HOME, "page")] == [(row["url"], row["kind"]) for row in lake.planned(context)]
+
+
+@pytest.mark.parametrize(("failed", "asks"), [("TLS_FAILURE", 1), ("503", 0)])
+def test_a_robots_file_that_did_not_answer_is_tried_again_for_a_seed(
+    lake: smallround.Lake, failed: str, asks: int
+) -> None:
+    lake.seed(HOME)
+    lake.play(([visit(HOME, "ROBOTS_UNREACHABLE")], []))
+    copy = {"origin": "http://a.one.test", "version": f"unreachable:{failed}", "how": "unreachable"}
+    known = rows.table(
+        "robots",
+        **{name: [value] for name, value in copy.items()},
+        round=[1],
+        fetched_at=[NOW],
+        valid_until=[NOW + timedelta(minutes=10)],
+        text=[""],
+    )
+    lakes.put(lake.store, "robots", known)
+    soon = NOW + timedelta(minutes=1)
+    lake.seed(HOME, added_at=soon)
+    context = lake.context(soon, versions=snapshot.heads(lake.store))
+    proposal = plan_task.propose(context)
+    assert (1, asks) == (proposal.plan.predicted.pages, proposal.plan.predicted.robots)
+    assert 1 - asks == len(proposal.robots)
