@@ -215,11 +215,11 @@ def status(root: str, now: datetime | None, form: str) -> None:
     Keys with --format json: lake, now, round, states, urls, hosts, open_round, holder, waiting, paused,
     rounds, tables.
     """
-    from cycles import output, setup
+    from cycles import opening, output, setup
     from cycles import status as body
 
     lake = setup.open_lake(root)
-    at, remark = (now, "") if now is not None else body.moment(lake, _now(None))
+    at, remark = (now, "") if now is not None else opening.moment(lake.store, _now(None))
     found = body.overview(lake, at)
     click.echo(output.to_json(found) if form == "json" else body.told(found, remark))
 

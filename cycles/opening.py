@@ -23,7 +23,7 @@ from cycles.workspace import Workspace
 from lake import snapshot
 from lake.store import Store
 
-__all__ = ["Opened", "is_open", "merged_through", "open_round", "preview"]
+__all__ = ["Opened", "is_open", "merged_through", "moment", "open_round", "preview"]
 
 Opened = tuple[Context, Mapping[str, Any]]
 
@@ -43,6 +43,20 @@ def merged_through(store: Store) -> int:
     """Last round whose links have been merged; 0 when none were."""
     row = snapshot.newest(store)
     return int(json.loads(row["counts"]).get("links_merged_through", 0)) if row else 0
+
+
+def moment(store: Store, clock: datetime) -> tuple[datetime, str]:
+    """(time to judge by where none is given, a word on it): a rehearsed lake may be ahead of the clock.
+
+    The time is the planning time of the open or last round then, as the next round's cannot be earlier.
+    """
+    row, pinned = snapshot.newest(store), Workspace(store.root, _next(store)).read("open.json")
+    times = ([row["now"]] if row else []) + ([datetime.fromisoformat(pinned["now"])] if pinned else [])
+    if not times or max(times) <= clock:
+        return clock, ""
+    return max(
+        times
+    ), "the planning time of its last round, which lies ahead of the clock; --now gives another"
 
 
 def open_round(

@@ -26,7 +26,7 @@ from crawl.policy import Settings
 from crawl.schema import SEEDS
 from crawl.scope import allowed
 from crawl.url import canonical, split_many
-from cycles import ledger, status
+from cycles import ledger, opening
 from cycles.output import safe, shown
 from cycles.setup import Lake
 from cycles.wording import SCOPE, SEED
@@ -310,7 +310,7 @@ def moment(lake: Lake, clock: datetime, tell: Callable[[str], None]) -> datetime
     """When seeds are given that name no time: now, but never before the planning time of the last round, or
     it would seem to have known of them; tells where that lies ahead of the clock.
     """
-    at, ahead = status.moment(lake, clock)
+    at, ahead = opening.moment(lake.store, clock)
     if not ahead:
         return at
     tell(f"given as of {shown(at)}, {ahead}: they count in rounds that are planned later than that")

@@ -19,7 +19,7 @@ from cycles.setup import Lake
 from cycles.wording import counted
 from lake import fence, snapshot
 
-__all__ = ["KEYS", "moment", "overview", "told"]
+__all__ = ["KEYS", "overview", "told"]
 
 #: what `overview` holds
 KEYS: Mapping[str, str] = {
@@ -44,22 +44,6 @@ _STATES: Final = {
     "gone": "none now; the last one was killed",
     "silent": "not heard of lately",
 }
-
-
-def moment(lake: Lake, clock: datetime) -> tuple[datetime, str]:
-    """(time to judge by where none is given, a word on it): a rehearsed lake may be ahead of the clock.
-
-    The time is the planning time of the open or last round then, as the next round's cannot be earlier.
-    """
-    newest, opened = snapshot.newest(lake.store), reading.stage(lake.store)
-    times = [newest["now"]] if newest else []
-    if opened and opened["now"]:
-        times.append(datetime.fromisoformat(opened["now"]))
-    if not times or max(times) <= clock:
-        return clock, ""
-    return max(
-        times
-    ), "the planning time of its last round, which lies ahead of the clock; --now gives another"
 
 
 def overview(lake: Lake, now: datetime) -> dict[str, Any]:

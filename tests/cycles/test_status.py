@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cycles import pausing, seeding, status
+from cycles import opening, pausing, seeding, status
 from cycles.holder import Heartbeat, Lock, Who
 from cycles.output import to_json
 from cycles.setup import Lake
@@ -70,10 +70,10 @@ def test_due_is_judged_at_the_time_asked_for(lake: Lake) -> None:
 
 
 def test_a_lake_ahead_of_the_clock_is_judged_at_its_last_planning_time_and_that_is_told(lake: Lake) -> None:
-    assert (NOW, "") == status.moment(lake, NOW)
+    assert (NOW, "") == opening.moment(lake.store, NOW)
     lakes.commit_round(lake.store, 1, now=NOW + HOUR)
-    assert (NOW + 2 * HOUR, "") == status.moment(lake, NOW + 2 * HOUR)
-    at, remark = status.moment(lake, NOW)
+    assert (NOW + 2 * HOUR, "") == opening.moment(lake.store, NOW + 2 * HOUR)
+    at, remark = opening.moment(lake.store, NOW)
     assert NOW + HOUR == at
     head = status.told(status.overview(lake, at), remark)
     assert "as of 2026-03-01 13:00:00 UTC\n(the planning time of its last round, which lies ahead of" in head
