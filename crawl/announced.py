@@ -192,7 +192,7 @@ def _same(one: Column, other: Column) -> Bools:
 
 
 #: types of pages that are lists of pages
-_FEEDS: Final = ("application/rss+xml", "application/atom+xml")
+_FEEDS: Final = ("application/rss+xml", "application/atom+xml", "application/x-rss+xml")
 _LISTS: Final = ("text/xml", "application/xml", "application/gzip", "application/x-gzip")
 
 

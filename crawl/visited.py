@@ -87,7 +87,7 @@ class _Case:
     state: Any  # text column: the state after
     held: Bools  # held back from GONE or TERMINAL by the guard
     well: Bools
-    history: Bools  # it was answered before
+    history: Bools  # it was answered, and read, before
     changed: Bools  # it differs from what was known; never true without history
     now: datetime
     now_us: int
@@ -149,8 +149,6 @@ def _anew(case: _Case, columns: dict[str, Any]) -> dict[str, Any]:
     """What is found to be a list is read as one in the next round, whole: its date is the first there is."""
     was: Any = pc.coalesce(case.rows["kind"], pa.scalar("page"))
     turned = ~same(was, columns["kind"])
-    if not turned.any():
-        return {}
     due = np.where(turned, case.now_us + 1, ints(columns["next_fetch_at"]))
     forget = {name: pc.if_else(pa.array(turned), None, columns[name]) for name in ("etag", "last_modified")}
     return forget | {"next_fetch_at": _times(due), "eligible_since": _times(due)}
@@ -197,7 +195,7 @@ def _case(
     redirected = _set(Outcome.REDIRECT)[outcome] & differ(rows["redirect_to_key"], visits["redirect_to_key"])
     # of what is not read nobody knows whether it changed, but a page that becomes such has
     unread = _set(Outcome.UNSUPPORTED_TYPE)[outcome] & given(rows["document_key"])
-    well = _WELL[outcome]
+    well, history = _WELL[outcome], history & ~_first(rows, visits)
     return _Case(
         rows=rows,
         visits=visits,
@@ -215,13 +213,15 @@ def _case(
 
 
 def _other(rows: pa.Table, visits: pa.Table) -> Bools:
-    """Where other content came. (What is fetched whole for another reason may be as it was.) What is read for
-    the first time, or for the first time as a list, was there before: of it nobody knows.
-    """
+    """Where other content came. (What is fetched whole for another reason may be as it was.)"""
+    return flags(visits["changed"]) & ~same(rows["content_hash"], visits["content_hash"])
+
+
+def _first(rows: pa.Table, visits: pa.Table) -> Bools:
+    """What is read for the first time, or first as a list: of what was there before nobody knows."""
     first = ~given(rows["parsed_at"]) & ~given(rows["redirect_to_key"])
     first |= (among(visits["kind"], ["sitemap", "feed"]) >= 0) & given(rows["document_key"])
-    first &= ~given(rows["content_hash"])
-    return flags(visits["changed"]) & ~first & ~same(rows["content_hash"], visits["content_hash"])
+    return first & ~given(rows["content_hash"]) & equals(visits["outcome"], Outcome.OK.value)
 
 
 def _counts(case: _Case) -> dict[str, Any]:

@@ -206,6 +206,7 @@ def test_a_first_reading_is_no_change() -> None:
     for came in (ok(1, content_hash="h"), ok(1, kind="feed", content_hash="h", document_key=None)):
         made = after(unread, came)
         assert (0, "h") == (made["change_count"], made["content_hash"])
+        assert unread["interval_s"] == made["interval_s"]
         assert 1 == after(made, ok(1, kind=came["kind"], content_hash="i"))["change_count"]
         assert made["next_fetch_at"] > NOW + timedelta(hours=1)
     page = fetched(1, content_hash=None, document_key=7)
