@@ -186,7 +186,13 @@ def _outside(root: str, keyer: Keyer) -> None:
     store = connect(root)
     urls, _, domains = _urls(1, 1000)
     seeds = _rows(
-        "seeds", len(urls), url=urls, url_key=keyer.url_keys(urls, domains), kind="page", verdict="accepted"
+        "seeds",
+        len(urls),
+        url=urls,
+        url_key=keyer.url_keys(urls, domains),
+        kind="page",
+        verdict="accepted",
+        added_at=NOW - timedelta(days=1_000),  # before any round: a seed given later makes its URL due
     )
     pauses = _rows("suppressions", 10, kind="pause", pattern=[f"paused{i}.test" for i in range(10)])
     for table, rows in (("seeds", seeds), ("suppressions", pauses), ("audit", _rows("audit", 10))):
