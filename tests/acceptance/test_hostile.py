@@ -63,7 +63,7 @@ def settings(ca_file: Path) -> str:
             "tls": {"ca_file": str(ca_file)},
             "dns": {"hosts": {"*.test": ALLOWED, **INNER}, "servers": [f"{ALLOWED}:9"], "timeout": "1s"},
             "politeness": {"min_delay": "5ms", "factor": 0.0},
-            "limits": {"request_deadline": "5s", "idle": "2s", "connect_timeout": "2s"},
+            "limits": {"request_deadline": "8s", "idle": "4s", "connect_timeout": "4s"},
             "parsing": {"deadline": "2s", "links": 500},
             "retry": {"attempts": 1},  # no round waits for second tries
             "storage": {"upkeep": False},
