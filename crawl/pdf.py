@@ -103,25 +103,25 @@ def _info(reader: PdfReader) -> dict[str, str]:
     return {name: told for key, name in _INFO.items() if (told := _said(entries.get(key))) is not None}
 
 
-def _entries(value: Any) -> Mapping[str, Any]:
-    """A dictionary, followed to where it lies; an empty one where there is none."""
+def _followed(value: Any) -> Any:
+    """A value, followed to where it lies; None where nothing is."""
     try:
-        found = value.get_object() if hasattr(value, "get_object") else value
+        return value.get_object() if hasattr(value, "get_object") else value
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - as above
-        return {}
+        return None
+
+
+def _entries(value: Any) -> Mapping[str, Any]:
+    """A dictionary, followed to where it lies; an empty one where there is none."""
+    found = _followed(value)
     return found if isinstance(found, Mapping) else {}
 
 
 def _said(value: Any) -> str | None:
     """A text string; None where it is none or empty."""
-    try:
-        found = value.get_object() if hasattr(value, "get_object") else value
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 - as above
-        return None
+    found = _followed(value)
     if isinstance(found, bytes):
         found = found.decode("latin-1")
     return (str(found).strip()[:_INFO_CHARS] or None) if isinstance(found, str) else None

@@ -12,7 +12,7 @@ from functools import cache
 import brotli
 import zstandard
 
-from tests.crawl.rawserver import Say, Seen, closing, response
+from tests.crawl.rawserver import Say, Seen, closing, endless, response
 
 __all__ = [
     "WAITS", "Answers", "Wile", "bomb", "bombing", "chunked", "endless", "head", "html", "in_parts",
@@ -66,19 +66,6 @@ def to(location: str | bytes, status: int = 302) -> bytes:
 def raw(head: bytes, body: bytes = b"") -> Say:
     """An answer as it stands, then the end of the connection."""
     return closing(head + body)
-
-
-def endless(head: bytes, piece: bytes, pause: float = 0.0) -> Say:
-    """Never stops."""
-
-    async def say(_: Seen, writer: asyncio.StreamWriter) -> None:
-        writer.write(head)
-        while not writer.is_closing():
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(pause)
-
-    return say
 
 
 async def lying_about_sameness(seen: Seen, writer: asyncio.StreamWriter) -> None:

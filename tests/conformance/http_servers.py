@@ -17,7 +17,7 @@ from crawl.journal import Body
 from crawl.politeness import HostState
 from crawl.records import Fetch, Planned, Skip
 from tests.conformance.report import Row
-from tests.crawl.rawserver import RawServer, Say, Seen, closing, dripping, response, silent
+from tests.crawl.rawserver import RawServer, Say, Seen, closing, dripping, endless, response, silent
 from tests.crawl.stages.fetching import SETTINGS, Result, fetch_group, plan_of
 
 __all__ = ["PATIENT", "QUICK", "Asked", "Site", "crawl_rows", "site_of", "slug"]
@@ -118,17 +118,6 @@ def crawl_rows(
         )
         for host in sites
     }
-
-
-def endless(head: bytes, piece: bytes, pause: float = 0.0) -> Say:
-    async def say(_: Seen, writer: asyncio.StreamWriter) -> None:
-        writer.write(head)
-        while not writer.is_closing():
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(pause)
-
-    return say
 
 
 def late(seconds: float, said: bytes) -> Say:

@@ -157,3 +157,16 @@ def silent(seconds: float = 30.0) -> Say:
         await asyncio.sleep(seconds)
 
     return say
+
+
+def endless(head: bytes, piece: bytes, pause: float = 0.0) -> Say:
+    """Never stops."""
+
+    async def say(_: Seen, writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        while not writer.is_closing():
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(pause)
+
+    return say
