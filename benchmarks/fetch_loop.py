@@ -20,12 +20,12 @@ from typing import Any, Final
 from benchmarks import bareloop, pageserver
 from benchmarks.table import show
 from crawl import policy, url
-from crawl.dns import Resolver
-from crawl.egress import Guard
 from crawl.keys import Keyer
+from crawl.net.dns import Resolver
+from crawl.net.egress import Guard
+from crawl.net.transport import Transport
 from crawl.records import Planned
 from crawl.stages import fetch
-from crawl.transport import Transport
 from lake.journal import PartWriter
 from lake.store import connect
 

@@ -17,8 +17,8 @@ from crawl import url
 from crawl.keys import Keyer
 from crawl.policy import Settings
 from crawl.schema import TABLES
-from cycles.config import policy_version, to_json
-from cycles.round import hold
+from cycles.rounds.round import hold
+from cycles.settings.config import policy_version, to_json
 from lake import delta, files, identity, rounds, runs
 from lake.entries import FileEntry
 from lake.store import connect

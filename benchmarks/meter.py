@@ -32,7 +32,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 CLUSTER: Final = (
     "if __name__ == '__main__':\n"  # workers import the main module too
     "    from cycles import cli, round\n"
-    "    from cycles.cluster import cluster, slots\n"
+    "    from cycles.dask.cluster import cluster, slots\n"
     "    with cluster(None, None) as client:\n"
     "        slots(client)\n"
 )

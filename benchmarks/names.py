@@ -10,7 +10,7 @@ import time
 
 import aiodns
 
-from crawl.dns import Resolved, Resolver
+from crawl.net.dns import Resolved, Resolver
 from crawl.policy import Dns
 from tests.dnsserver import DnsServer, garbage, leads_to, serving, slow
 
@@ -45,7 +45,7 @@ async def slow_names(server: DnsServer) -> None:
             began = time.perf_counter()
             await resolver.resolve(f"s{seconds}.slow.test")
             took = time.perf_counter() - began
-            print(f"  crawl.dns, a name that takes {seconds:.1f} s: answered after {took:.2f} s")
+            print(f"  crawl.net.dns, a name that takes {seconds:.1f} s: answered after {took:.2f} s")
 
 
 async def nonsense(server: DnsServer) -> None:
@@ -64,7 +64,7 @@ async def nonsense(server: DnsServer) -> None:
             *(resolver.resolve(name) for name in [*names, "bad.test"]), return_exceptions=True
         )
         lost = sum(not isinstance(one, Resolved) for one in ours[:-1])
-        print(f"  crawl.dns: {lost} of {len(names)} in {time.perf_counter() - began:.2f} s")
+        print(f"  crawl.net.dns: {lost} of {len(names)} in {time.perf_counter() - began:.2f} s")
 
 
 async def own_connections(server: DnsServer, count: int = 500) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawl.outcomes import Outcome
 from crawl.policy import Politeness
-from crawl.politeness import HostState, after
+from crawl.politeness.clock import HostState, after
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = Politeness(min_delay=timedelta(seconds=1), factor=0.0)

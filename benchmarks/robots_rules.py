@@ -18,7 +18,7 @@ from pathlib import Path
 from protego import Protego
 
 from crawl.robots import Rules, parse
-from crawl.robotsfile import Reader, decode
+from crawl.robots.grammar import Reader, decode
 
 _LIMIT = 500 * 1024
 _AGENT = "benchmark"

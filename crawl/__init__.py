@@ -27,5 +27,6 @@ lake        the tables of a crawl, in a folder or a bucket.
 Politeness, which has no off switch: a host's next request starts no earlier than the end of the one before
 plus the gap in force, and robots.txt is checked before every request and at every hop.
 
-This package re-exports nothing: import from its modules.
+Stable public functions: `crawl.url.canonical`, `key_form`, `domain`; `crawl.robots.parse`; `crawl.html.read`;
+`crawl.sitemap.read`; `crawl.politeness.retry_after`. All else is imported from its module, and may move.
 """

@@ -1,9 +1,9 @@
 """What the operator may decide, as frozen values; each default with its reason.
 
-Read from `crawl.toml` and the environment by `cycles.config` alone, which refuses unknown keys. Durations are
-`timedelta`, sizes say bytes. Manners are not configurable away: robots has no switch, and delays to public
-addresses have a floor in code (`PUBLIC_FLOOR`). A rule takes the part it obeys, never the whole `Settings`.
-The comment beside each field is what `crawl config explain` prints, so each has one.
+Read from `crawl.toml` and the environment by `cycles.settings.config` alone, which refuses unknown keys.
+Durations are `timedelta`, sizes say bytes. Manners are not configurable away: robots has no switch, and
+delays to public addresses have a floor in code (`PUBLIC_FLOOR`). A rule takes the part it obeys, never the
+whole `Settings`. The comment beside each field is what `crawl config explain` prints, so each has one.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ link_count         short   links found
 text_ratio         float?  characters of text a byte of the page; null of what is no markup
 script_count       short?  script elements; null of what is no markup
 script_chars       int?    characters in them; null of what is no markup
-script_signs       text?   signs that scripts make the text (crawl.scripted), comma-separated; or null
+script_signs       text?   signs that scripts make the text (crawl.html.scripted), comma-separated; or null
 simhash            int?    64-bit SimHash of the text; null where not computed
 minhash            bytes?  MinHash signature; null where not computed
 needs_rendering    bool?   the text seems to be made by scripts; null where not judged

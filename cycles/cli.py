@@ -9,19 +9,19 @@ run, so that `--help` is instant. It decides nothing: each command is told to th
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import click
 
-from crawl.errors import CheckFailed, CrawlError, UsageError
-from cycles.arguments import DURATION, HOST, ROUND, TIME
-from cycles.interrupts import INTERRUPTED, TERMINATED, Terminated, tidy
+from crawl.errors import CheckFailed, UsageError
+from cycles.commands.arguments import DURATION, HOST, ROUND, TIME
+from cycles.commands.ending import Commands, ended
+from cycles.session.interrupts import tidy
 
 __all__ = ["command", "main"]
 
@@ -31,25 +31,6 @@ NOW: Final = click.option("--now", type=TIME, help="As of this time; without it,
 JSON: Final = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-
-
-class Told(click.ClickException):
-    """An error of ours, as click shows it and ends with it."""
-
-    def __init__(self, error: CrawlError) -> None:
-        super().__init__(str(error) or type(error).__name__)
-        self.exit_code = error.exit_code  # type: ignore[misc]  # click reads it from the instance
-
-
-class Commands(click.Group):
-    """A group that translates our errors, whoever runs it."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Raises Told for what the command raised on purpose."""
-        try:
-            return super().invoke(ctx)
-        except CrawlError as error:
-            raise Told(error) from error
 
 
 @click.group("crawl", cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,7 +46,7 @@ def command() -> None:
 
 
 def _now(given: datetime | None) -> datetime:
-    from cycles.clock import utcnow
+    from cycles.session.clock import utcnow
 
     return given or utcnow()
 
@@ -79,7 +60,7 @@ def _say(text: str) -> None:
 @LAKE
 def init(root: str) -> None:
     """Make a lake: its tables and its settings, crawl.toml."""
-    from cycles import setup
+    from cycles.session import setup
 
     store = setup.init(root)
     click.echo(f"made a lake at {store.root}")
@@ -114,7 +95,8 @@ def seed(
     root: str, urls: tuple[str, ...], file: Path | None, priority: str, kind: str, now: datetime | None
 ) -> None:
     """Give URLs to start from. What is no URL in scope is told with its line and reason."""
-    from cycles import seeding, setup
+    from cycles.commands import seeding
+    from cycles.session import setup
 
     if not urls and file is None:
         raise click.UsageError("give URLs, or a file with --file")
@@ -135,9 +117,10 @@ def seed(
 @JSON
 def plan(root: str, window: timedelta | None, workers: int | None, now: datetime | None, form: str) -> None:
     """What the next round would fetch, how long it would take and what caps it. Writes nothing."""
-    from cycles import output, planview
-    from cycles.options import RunOptions
-    from cycles.round import preview
+    from cycles.commands import planview
+    from cycles.rounds.round import preview
+    from cycles.settings.options import RunOptions
+    from cycles.words import output
 
     found = preview(root, RunOptions(window=window, workers=workers, now=now))
     click.echo(output.to_json(found) if form == "json" else planview.told(found))
@@ -172,9 +155,9 @@ def run(
         raise click.UsageError("--every waits for real time to pass, --now holds it: give one of them")
     if scheduler is not None and workers is not None:
         raise click.UsageError("--scheduler and --workers exclude each other")
-    from cycles.options import RunOptions
-    from cycles.progress import Progress
-    from cycles.round import run as run_rounds
+    from cycles.rounds.round import run as run_rounds
+    from cycles.settings.options import RunOptions
+    from cycles.words.progress import Progress
 
     options = RunOptions(
         rounds=rounds,
@@ -215,8 +198,9 @@ def status(root: str, now: datetime | None, form: str) -> None:
     Keys with --format json: lake, now, round, states, urls, hosts, open_round, holder, waiting, paused,
     rounds, tables.
     """
-    from cycles import opening, output, setup
-    from cycles import status as body
+    from cycles.commands import status as body
+    from cycles.session import opening, setup
+    from cycles.words import output
 
     lake = setup.open_lake(root)
     at, remark = (now, "") if now is not None else opening.moment(lake.store, _now(None))
@@ -233,8 +217,9 @@ def report(root: str, round_: int | None, form: str) -> None:
 
     Without ROUND, the last one that planned something.
     """
-    from cycles import output, setup
-    from cycles import report as body
+    from cycles.commands import report as body
+    from cycles.session import setup
+    from cycles.words import output
 
     found = body.report(setup.open_lake(root), round_, _now(None))
     click.echo(output.to_json(found) if form == "json" else body.told(found))
@@ -247,8 +232,9 @@ def report(root: str, round_: int | None, form: str) -> None:
 @JSON
 def explain(root: str, url: str, now: datetime | None, form: str) -> None:
     """A URL's story: where found, each decision and why, each request, when it is due again."""
-    from cycles import explain as body
-    from cycles import output, setup, story
+    from cycles.commands import explain as body
+    from cycles.session import setup
+    from cycles.words import output, story
 
     found = body.explain(setup.open_lake(root), url, _now(now))
     click.echo(output.to_json(found) if form == "json" else story.told(found))
@@ -273,7 +259,8 @@ def sql(
 
     `SELECT * FROM columns WHERE table_name = 'urls'` tells what each column means.
     """
-    from cycles import output, reading, setup
+    from cycles.session import reading, setup
+    from cycles.words import output
 
     lake = setup.open_lake(root)
     with reading.reader(lake.store, _now(now), round_) as reader:
@@ -289,7 +276,8 @@ def sql(
 @click.option("--round", "round_", type=ROUND, help="The lake as this round left it.")
 def check(root: str, round_: int | None) -> None:
     """Ask the lake whether what must always hold does hold; shows the first rows of what does not."""
-    from cycles import checking, setup
+    from cycles.commands import checking
+    from cycles.session import setup
 
     asked = failed = 0
     for finding in checking.check(setup.open_lake(root), _now(None), round_):
@@ -306,7 +294,8 @@ def check(root: str, round_: int | None) -> None:
 @click.option("--reason", help="Why; it is kept.")
 def pause(root: str, host: str, reason: str | None) -> None:
     """Hold a host, or all hosts of a domain, back from now on, known or not yet."""
-    from cycles import pausing, setup
+    from cycles.commands import pausing
+    from cycles.session import setup
 
     lake, now = setup.open_lake(root), _now(None)
     done = pausing.pause(lake, host, reason=reason, who=setup.who(), now=now)
@@ -319,7 +308,8 @@ def pause(root: str, host: str, reason: str | None) -> None:
 @click.argument("host", type=HOST)
 def resume(root: str, host: str) -> None:
     """Let a paused host or domain go on."""
-    from cycles import pausing, setup
+    from cycles.commands import pausing
+    from cycles.session import setup
 
     done = pausing.resume(setup.open_lake(root), host, who=setup.who(), now=_now(None))
     click.echo(f"{host} goes on" if done else f"{host} was not paused")
@@ -336,7 +326,7 @@ def config(root: str, action: str, key: str | None, value: str | None, form: str
 
     Without KEY or SECTION all are shown or explained. Items of a list are separated by commas.
     """
-    from cycles import settings
+    from cycles.commands import settings
 
     if action == "set":
         if key is None or value is None:
@@ -354,7 +344,7 @@ def config(root: str, action: str, key: str | None, value: str | None, form: str
 @LAKE
 def upkeep(root: str) -> None:
     """Compact, retain, sweep: beside rounds, never needed for them."""
-    from cycles.upkeep import upkeep as run_upkeep
+    from cycles.rounds.upkeep import upkeep as run_upkeep
 
     with _resumable(root):
         click.echo(run_upkeep(root, _say))
@@ -363,32 +353,7 @@ def upkeep(root: str) -> None:
 def main() -> NoReturn:
     """Run a command and end the process with its exit code."""
     gc.set_threshold(50_000, 20, 100)  # imports make objects that stay; no garbage is found among them
-    sys.exit(_ended())
-
-
-def _ended() -> int:
-    """Run a command; its exit code."""
-    try:
-        command.main(standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt) as error:
-        cause = error.__cause__ if isinstance(error, click.Abort) else error
-        return TERMINATED if isinstance(cause, Terminated) else INTERRUPTED
-    except BrokenPipeError:  # `crawl sql … | head`: whoever read has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere
-        return 1
-    except Exception as error:  # noqa: BLE001 - the last stop: what we do not know is shown whole
-        import traceback
-
-        traceback.print_exception(error)
-        _say(
-            f"crawl: unexpected {type(error).__name__}; this is a fault of ours. The lake is as the last"
-            " commit left it, and an open round can be resumed with `crawl run`."
-        )
-        return 1
-    return 0
+    sys.exit(ended(command))
 
 
 if __name__ == "__main__":

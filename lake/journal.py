@@ -4,8 +4,8 @@ What always holds: in a folder, what was appended is given to the system when `f
 end of the file, no fsync): it survives the death of the process, not of the machine. On S3 a frame waits for
 at most one upload (every `flush_interval` or `flush_bytes`); each upload is one object, made beside the
 caller. A part is announced when it is closed and never changes afterwards. What a frame holds is
-crawl.journal's: as it came in a folder, where bytes are cheap; hashed and compressed on S3, where they are
-not, by the thread that uploads.
+crawl.fetching.journal's: as it came in a folder, where bytes are cheap; hashed and compressed on S3, where
+they are not, by the thread that uploads.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
-from crawl import journal as frames
 from crawl.errors import LakeError, UsageError
+from crawl.fetching import journal as frames
 from crawl.policy import Fetching
 from crawl.records import Fetch, Skip
 from lake.store import Store, advice

@@ -27,7 +27,7 @@ __all__ = ["REWRITE", "open_round", "pins", "rewrite", "sweep_work", "vacuum"]
 #: app id of everything upkeep commits to the tables
 REWRITE: Final = "rewrite"
 _ROUND_FOLDER: Final = re.compile(r"_work/round-(\d+)/")
-#: heartbeats (cycles.holder)
+#: heartbeats (cycles.session.holder)
 _DRIVERS: Final = "_work/drivers/"
 #: names this software gives to data files, others are left alone
 _OURS: Final = re.compile(r"(?:run-L\d+-\d+-(?:\d+)-|(?:\d{8})-|gathered-)[0-9a-f]+\.parquet")

@@ -17,8 +17,8 @@ MODULES = sorted(path for top in ("crawl", "lake", "cycles") for path in (ROOT /
 STAGES = [path for path in MODULES if path.parent.name == "stages" and path.name != "__init__.py"]
 #: Programs of their own are tested through the module that starts them.
 TESTED_WITH = {
-    "cycles/child_main.py": "tests/cycles/test_child.py",
-    "crawl/asking.py": "tests/crawl/stages/test_fetch.py",  # the stage's hands: over real sockets
+    "cycles/tasks/child_main.py": "tests/cycles/tasks/test_child.py",
+    "crawl/fetching/asking.py": "tests/crawl/stages/test_fetch.py",  # the stage's hands: over real sockets
 }
 #: The second is a list of columns with their meaning, not code; it grows with the tables only.
 MAX_LINES, LONGER = 400, {"crawl/schema.py": 500}

@@ -9,8 +9,9 @@ from typing import Final
 
 import pytest
 
-from cycles import config, setup
 from cycles.cli import command
+from cycles.session import setup
+from cycles.settings import config
 from lake.browse import Browsed, browse
 
 _ROOT: Final = Path(__file__).parent.parent

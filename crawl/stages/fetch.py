@@ -19,22 +19,22 @@ from math import inf
 from types import MappingProxyType
 from typing import TypedDict
 
-from crawl.addresscap import Cap, unplanned
-from crawl.addressing import Addressing
-from crawl.asking import Asker, Sink
-from crawl.dns import Resolver
-from crawl.egress import Guard
-from crawl.gates import Gates
-from crawl.hostqueue import HostQueue
-from crawl.journal import Body
+from crawl.fetching.addressing import Addressing
+from crawl.fetching.asking import Asker, Sink
+from crawl.fetching.gates import Gates
+from crawl.fetching.hostqueue import HostQueue
+from crawl.fetching.journal import Body
+from crawl.fetching.ledger import Known, Ledger
+from crawl.fetching.turns import Clock, LeaseLost, Turns
 from crawl.keys import Keyer
-from crawl.ledger import Known, Ledger
+from crawl.net.dns import Resolver
+from crawl.net.egress import Guard
+from crawl.net.transport import Transport
 from crawl.policy import Settings
-from crawl.politeness import HostState
+from crawl.politeness.addresscap import Cap, unplanned
+from crawl.politeness.clock import HostState
 from crawl.records import Fetch, Planned, Skip
-from crawl.robots import RobotsCopy
-from crawl.transport import Transport
-from crawl.turns import Clock, LeaseLost, Turns
+from crawl.robots.copies import RobotsCopy
 
 __all__ = ["Clock", "Known", "LeaseLost", "Progress", "Sink", "Visited", "visit"]
 

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crawl import announced, hearsay, visited, withholding
-from crawl.candidates import of_hops
 from crawl.columns import Bools, Ints, among, ints, make, take
-from crawl.discovery import Met, meet, new_rows
+from crawl.merging import visited, withholding
+from crawl.merging.candidates import of_hops
+from crawl.merging.discovery import Met, meet, new_rows
 from crawl.policy import Settings
 from crawl.schema import SIGNALS
+from crawl.sitemap import announced, hearsay
 
 __all__ = ["Merged", "fold"]
 
@@ -36,7 +37,7 @@ class Merged:
     seen: pa.Table  # SEEN, one row per key, sorted
     before: pa.Table  # url_key and document_key of the same rows before the round; null where there was none
     signals: pa.Table  # SIGNALS, one row per linked key, sorted
-    evidence: pa.Table  # crawl.hearsay.EVIDENCE: how right sitemaps were about the visited pages, by host
+    evidence: pa.Table  # sitemap.hearsay.EVIDENCE: how right sitemaps were about the visited pages, by host
 
 
 def fold(

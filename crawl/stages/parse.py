@@ -18,15 +18,20 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from crawl import directives, html, language, linkheader, markup, sitemap, sitemaprows, sniff, url
+from crawl import url
+from crawl.documents import sniff
+from crawl.documents.linkrows import LinkRows
+from crawl.documents.readers import Reader, page_of
+from crawl.html import directives, language, linkheader, markup
+from crawl.html import reader as html
+from crawl.html.page import Page
+from crawl.html.pagelinks import Links
 from crawl.keys import Keyer
-from crawl.linkrows import LinkRows
-from crawl.page import Page
-from crawl.pagelinks import Links
 from crawl.policy import Parsing, Settings
-from crawl.readers import Reader, page_of
 from crawl.rejects import Rejects
 from crawl.schema import DOCUMENTS
+from crawl.sitemap import reader as sitemap
+from crawl.sitemap import rows as sitemaprows
 
 __all__ = ["DOCUMENT_COLUMNS", "PARSED_COLUMNS", "Extract", "RawPage", "extract"]
 
@@ -74,7 +79,7 @@ class Extract:
     """What some pages said."""
 
     documents: pa.Table  # DOCUMENT_COLUMNS, in no order
-    links: pa.Table  # crawl.linkrows.COLUMNS, in the order of the pages
+    links: pa.Table  # crawl.documents.linkrows.COLUMNS, in the order of the pages
     parsed: pa.Table  # PARSED_COLUMNS, one row a page; answers that are none have no row
     rejects: Rejects
     failed: Mapping[int, str] = field(default_factory=dict)  # url_key -> why its reader gave up

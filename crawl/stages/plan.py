@@ -2,8 +2,8 @@
 
 What always holds: every due URL is either planned or counted in a cut row with its reason; a host gets no
 more than its clock allows in the window; all hosts of a domain, and those that an operator joined, are in one
-group; the same rows in any order give the same plan. What is chosen is `crawl.choice`'s; shares per tier, and
-one for discovery, are not cut yet: that is their place.
+group; the same rows in any order give the same plan. What is chosen is `crawl.planning.choice`'s; shares per
+tier, and one for discovery, are not cut yet: that is their place.
 
 Columns only: a million due rows take a second or two. It reads no lake and no clock, and waits for nothing.
 """
@@ -20,9 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crawl import recrawl
-from crawl.addressplan import Spots, parts, spots, waits
-from crawl.capacity import clocks, rows_of
-from crawl.choice import Work, choose
 from crawl.columns import (
     Bools,
     Floats,
@@ -38,13 +35,16 @@ from crawl.columns import (
     take,
     texts,
 )  # fmt: skip
-from crawl.forecast import PAGE_COST_S, Prediction, chains, predict, troubled, work
-from crawl.joined import Groups
 from crawl.outcomes import TABLE, Outcome
-from crawl.packing import bundle, pack, units
+from crawl.planning.addressplan import Spots, parts, spots, waits
+from crawl.planning.capacity import clocks, rows_of
+from crawl.planning.choice import Work, choose
+from crawl.planning.forecast import PAGE_COST_S, Prediction, chains, predict, troubled, work
+from crawl.planning.packing import bundle, pack, units
+from crawl.planning.sharing import join
 from crawl.policy import Settings
+from crawl.politeness.joined import Groups
 from crawl.schema import FRONTIER
-from crawl.sharing import join
 
 __all__ = ["DUE", "Plan", "select"]
 
@@ -74,7 +74,7 @@ class Plan:
 
     frontier: pa.Table  # FRONTIER: cuts (group -1), then planned rows by group and position
     chosen: pa.Table  # url_key, group, position of what is planned; sorted by url_key
-    caps: pa.Table  # crawl.addressplan.CAPS: what each group may do at public addresses
+    caps: pa.Table  # crawl.planning.addressplan.CAPS: what each group may do at public addresses
     predicted: Prediction
 
 

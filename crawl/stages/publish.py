@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crawl import withholding
 from crawl.columns import flags, ints, make, take, texts
+from crawl.merging import withholding
 from crawl.schema import OUTBOX
 
 __all__ = ["events"]

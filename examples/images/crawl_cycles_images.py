@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from PIL import Image, ImageFile
 
-from crawl.readers import Reading
+from crawl.documents.readers import Reading
 
 __all__ = ["read"]
 

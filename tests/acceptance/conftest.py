@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cycles.cluster import cluster
+from cycles.dask.cluster import cluster
 from tests.acceptance.rehearsal import Rehearsal, rehearsing
 
 

@@ -1,7 +1,7 @@
 """A web made page by page on loopback, and crawls of it in this process on a cluster that is up already.
 
 `Site` serves what a test puts there, under any host name, on one port of a loopback address, and keeps what
-it was asked. `Crawl` is a lake of that web: rounds run by `cycles.round.run` at given times, questions
+it was asked. `Crawl` is a lake of that web: rounds run by `cycles.rounds.round.run` at given times, questions
 asked by the commands.
 """
 
@@ -22,10 +22,10 @@ from typing import Any
 from click.testing import CliRunner
 
 from cycles.cli import command
-from cycles.options import RunOptions
-from cycles.progress import Progress
-from cycles.round import Done, run
-from cycles.setup import open_lake
+from cycles.rounds.round import Done, run
+from cycles.session.setup import open_lake
+from cycles.settings.options import RunOptions
+from cycles.words.progress import Progress
 from lake.store import Store
 from tests.web.serve import toml
 

@@ -40,7 +40,7 @@ def is_worker(process: psutil.Process) -> bool:
 
 def is_parser(process: psutil.Process) -> bool:
     """Whether it is a worker's parse process."""
-    return "cycles.child_main" in _line(process)
+    return "cycles.tasks.child_main" in _line(process)
 
 
 def _line(process: psutil.Process) -> str:

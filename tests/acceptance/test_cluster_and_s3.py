@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from crawl.schema import TABLES
-from cycles.setup import open_lake
+from cycles.session.setup import open_lake
 from lake import snapshot
 from lake.store import connect
 from tests import proxy

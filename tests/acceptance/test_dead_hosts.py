@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from cycles import checking
-from cycles.options import RunOptions
-from cycles.progress import Progress
-from cycles.round import Done, run
-from cycles.setup import open_lake
+from cycles.commands import checking
+from cycles.rounds.round import Done, run
+from cycles.session.setup import open_lake
+from cycles.settings.options import RunOptions
+from cycles.words.progress import Progress
 from lake.browse import browse
 from tests.acceptance.processes import done
 from tests.acceptance.watched import Watched, Watching, looping, watching

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 import pytest
 
 from crawl.politeness import retry_after
-from cycles import checking
-from cycles.setup import open_lake
+from cycles.commands import checking
+from cycles.session.setup import open_lake
 from lake import snapshot
 from lake.browse import browse
 from lake.store import connect

@@ -19,9 +19,9 @@ import pytest
 from deltalake import DeltaTable
 
 from crawl.schema import TABLES
-from cycles.pausing import pause, resume
-from cycles.setup import open_lake
-from cycles.upkeep import upkeep
+from cycles.commands.pausing import pause, resume
+from cycles.rounds.upkeep import upkeep
+from cycles.session.setup import open_lake
 from tests.acceptance.readers import READERS, Filter, Pinned, Reader, ask
 
 ROUNDS = (1, 2, 3)

@@ -4,7 +4,8 @@ The story is that of the design "Atlas Discovery". Its chapters follow one anoth
 function that publishes something, crawls, and looks at what the publishers saw and what the lake says. A
 later ability gets its chapter: write the function and name it in `CHAPTERS`. Not told yet: sitemaps and traps
 by pattern (chapter 6), near duplicates (12), a discovery share (13), rendering (14), delivery of events (15),
-opt-out (16). The atomic slot (chapter 7) is tested on `crawl.agenda`, seven after eight on `lake.fence` too.
+opt-out (16). The atomic slot (chapter 7) is tested on `crawl.fetching.agenda`, seven after eight on
+`lake.fence` too.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ import pytest
 
 from crawl.errors import FenceLost
 from crawl.url import canonical
-from cycles.checking import check
-from cycles.setup import open_lake
+from cycles.commands.checking import check
+from cycles.session.setup import open_lake
 from lake import rounds
 from tests.acceptance import processes
 from tests.acceptance.handmade import Crawl, Reply, Site, page, serving, zipped

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from crawl import policy, url
-from crawl.egress import Guard
-from crawl.exchange import Answer, Request
-from crawl.hostqueue import Ask
-from crawl.ledger import Ledger
+from crawl.fetching.hostqueue import Ask
+from crawl.fetching.ledger import Ledger
+from crawl.net.egress import Guard
+from crawl.net.exchange import Answer, Request
+from crawl.net.transport import Transport
 from crawl.outcomes import TABLE, Outcome
-from crawl.transport import Transport
 from tests.conformance.http_servers import PATIENT, Site, crawl_rows
 from tests.conformance.report import Row
 from tests.crawl.rawserver import RawServer, response

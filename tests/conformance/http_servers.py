@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from crawl import policy
-from crawl.journal import Body
-from crawl.politeness import HostState
+from crawl.fetching.journal import Body
+from crawl.politeness.clock import HostState
 from crawl.records import Fetch, Planned, Skip
 from tests.conformance.report import Row
 from tests.crawl.rawserver import RawServer, Say, Seen, closing, dripping, endless, response, silent

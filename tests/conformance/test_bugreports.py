@@ -11,12 +11,12 @@ import duckdb
 from deltalake import DeltaTable
 
 from crawl import html, robots, sitemap, url
-from crawl.content import Decoder
 from crawl.errors import Conflict
-from crawl.exchange import Answer, location
+from crawl.net.content import Decoder
+from crawl.net.exchange import Answer, location
 from crawl.outcomes import Outcome
 from crawl.policy import Politeness
-from crawl.politeness import HostState, gap
+from crawl.politeness.clock import HostState, gap
 from lake import delta, files, runs
 from tests.conformance.http_servers import PATIENT, Asked, Site, crawl_rows
 from tests.conformance.report import Apart, Row, Scores

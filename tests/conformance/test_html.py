@@ -7,7 +7,8 @@ from typing import Any
 
 import webencodings
 
-from crawl import charset, directives, html, linkheader, markup, url
+from crawl import html, url
+from crawl.html import charset, directives, linkheader, markup
 from crawl.keys import Keyer
 from tests.conformance.report import Apart, Row, Scores
 
@@ -121,7 +122,7 @@ def test_encodings(cases: Path, scores: Scores) -> None:
         texts = {row["expected_text"], *row.get("either_text", [])} if "expected_text" in row else {text}
         return None if text in texts and row.get("must_contain", "") in text else f"{text!r}, not {texts}"
 
-    through = "crawl.html.read, crawl.charset.to_utf8"
+    through = "crawl.html.read, crawl.html.charset.to_utf8"
     scores.run(cases, "html/charset.jsonl", check, CHARSETS, through=through)
 
 
@@ -162,7 +163,7 @@ def test_headers(cases: Path, scores: Scores) -> None:
             wanted = row["canonical"]
         return None if got == wanted else f"{got}, not {wanted}"
 
-    through = "crawl.directives.of_headers, crawl.linkheader.read"
+    through = "crawl.html.directives.of_headers, crawl.html.linkheader.read"
     scores.run(cases, "html/headers_meta.jsonl", check, through=through)
 
 

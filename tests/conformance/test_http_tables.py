@@ -10,13 +10,15 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from crawl import httpdate, policy, visited
-from crawl.egress import Guard
-from crawl.exchange import Answer, Request
+from crawl import policy
+from crawl.dates import httpdate
+from crawl.merging import visited
+from crawl.merging.visits import Parsed, visit_rows
+from crawl.net.egress import Guard
+from crawl.net.exchange import Answer, Request
+from crawl.net.transport import Transport
 from crawl.records import Fetch
 from crawl.schema import SEEN
-from crawl.transport import Transport
-from crawl.visits import Parsed, visit_rows
 from tests.conformance.http_servers import HTML, PATIENT, Asked, Site, crawl_rows, slug
 from tests.conformance.report import Apart, Row, Scores, rows
 from tests.crawl import certificates, urlrows
@@ -36,7 +38,7 @@ def date(row: Row) -> str | None:
 
 
 def test_dates(cases: Path, scores: Scores) -> None:
-    scores.run(cases, "http/http_dates.jsonl", date, through="crawl.httpdate.parse")
+    scores.run(cases, "http/http_dates.jsonl", date, through="crawl.dates.httpdate.parse")
 
 
 # --- validators: two fetches with a merge between them ------------------------------------------------------
@@ -158,7 +160,7 @@ def test_cookies(cases: Path, scores: Scores, tmp_path: Path) -> None:
             return f"sent {sent}"
         return None if row["cookie_sent"] is None else Apart("no cookies are kept: each request stands alone")
 
-    scores.run(cases, "http/cookies.jsonl", check, through="crawl.transport, over sockets")
+    scores.run(cases, "http/cookies.jsonl", check, through="crawl.net.transport, over sockets")
 
 
 def test_cacheability(cases: Path, scores: Scores) -> None:
@@ -170,4 +172,4 @@ def test_cacheability(cases: Path, scores: Scores) -> None:
             return "an answer was used twice"
         return Apart("no answer is used twice: the recrawl decides when to ask") if row["may_reuse"] else None
 
-    scores.run(cases, "http/cacheability.jsonl", check, through="crawl.transport, over sockets")
+    scores.run(cases, "http/cacheability.jsonl", check, through="crawl.net.transport, over sockets")

@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from crawl.robots import Rules, parse, robots_url
+from crawl.robots import Rules, parse
+from crawl.robots.copies import robots_url
 from crawl.url import origin
 from tests.conformance.report import Apart, Row, Scores
 from tests.crawl.rawserver import RawServer, response, silent

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crawl import sitemap
-from crawl.submission import admitted
+from crawl.sitemap.submission import admitted
 from tests.conformance.report import Row, Scores
 
 _FORMS = {
@@ -91,7 +91,7 @@ def test_whom_a_sitemap_speaks_for(cases: Path, scores: Scores) -> None:
         (got,) = admitted(row["sitemap"], [row["url"]], row.get("named_in_robots_of", ()))
         return None if got == expected else f"{got}"
 
-    scores.run(cases, "sitemap/location.jsonl", check, through="crawl.submission.admitted")
+    scores.run(cases, "sitemap/location.jsonl", check, through="crawl.sitemap.submission.admitted")
 
 
 def generated(row: Row) -> bytes:

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from crawl import policy
-from crawl.egress import Guard
-from crawl.exchange import Answer, Request
-from crawl.transport import Transport
+from crawl.net.egress import Guard
+from crawl.net.exchange import Answer, Request
+from crawl.net.transport import Transport
 from tests.crawl.http2server import Http2Server
 from tests.crawl.rawserver import RawServer
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from cycles import setup
-from cycles.cluster import cluster
-from cycles.setup import Lake, open_lake
+from cycles.dask.cluster import cluster
+from cycles.session import setup
+from cycles.session.setup import Lake, open_lake
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from crawl.errors import LakeBusy
-from cycles.holder import drive
+from cycles.session.holder import drive
 from lake import rounds
 from lake.store import connect
 

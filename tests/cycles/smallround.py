@@ -14,8 +14,8 @@ from crawl.keys import Keyer
 from crawl.policy import Egress, Politeness, Settings
 from crawl.schema import LINKS, SEEDS, VISITS
 from crawl.url import canonical, psl_hash, split_many
-from cycles import merge_task, plan_task
-from cycles.context import Context
+from cycles.session.context import Context
+from cycles.tasks import merge_task, plan_task
 from lake import delta, files, identity, runs, snapshot
 from lake.entries import FileEntry
 from lake.store import Store

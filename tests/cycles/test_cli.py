@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from cycles import cli, status
-from cycles.output import FORMATS
-from cycles.setup import Lake, open_lake
+from cycles import cli
+from cycles.commands import status
+from cycles.session.setup import Lake, open_lake
+from cycles.words.output import FORMATS
 from lake import delta, identity
 from tests.lake import lakes, rows
 
@@ -379,7 +380,7 @@ def test_an_unreachable_s3_endpoint_ends_in_4_and_names_it(repo_root: Path) -> N
 
 
 def test_an_unreachable_scheduler_ends_in_5(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cycles.cluster._ANSWER", 1)
+    monkeypatch.setattr("cycles.dask.cluster._ANSWER", 1)
     done = crawl("run", place, "--scheduler", "tcp://127.0.0.1:9")
     assert 5 == done.exit_code, done.output
     assert "tcp://127.0.0.1:9" in done.stderr
@@ -410,7 +411,7 @@ def test_what_nobody_expected_is_shown_whole_and_ends_in_1(
     def breaks(*_: object) -> None:
         raise KeyError("surprise")
 
-    monkeypatch.setattr("cycles.status.overview", breaks)
+    monkeypatch.setattr("cycles.commands.status.overview", breaks)
     monkeypatch.setattr(sys, "argv", ["crawl", "status", str(place)])
     with pytest.raises(SystemExit) as caught:
         cli.main()

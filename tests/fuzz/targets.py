@@ -12,12 +12,15 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from crawl import charset, directives, exchange, html, linkheader, markup, robots, scope, sitemap, sniff, url
-from crawl.content import Decoder
+from crawl import html, robots, scope, sitemap, url
+from crawl.documents import sniff
+from crawl.documents.screen import Screen
 from crawl.errors import UrlError
+from crawl.html import charset, directives, linkheader, markup, pagelinks
+from crawl.net import exchange
+from crawl.net.content import Decoder
 from crawl.policy import Content, Limits, Scope
 from crawl.politeness import retry_after
-from crawl.screen import Screen
 
 __all__ = ["SEEDS", "TARGETS", "Target"]
 
@@ -95,7 +98,7 @@ def of_html(data: bytes) -> None:
     page = html.read(body, header, _BASE)
     for found, anchor, rel, via in page.links:
         _is_canonical(found)
-        assert anchor is None or (anchor == anchor.strip() and 0 < len(anchor) <= html.ANCHOR_CHARS)
+        assert anchor is None or (anchor == anchor.strip() and 0 < len(anchor) <= pagelinks.ANCHOR_CHARS)
         assert rel is None or rel == rel.lower()
         assert via in {"a", "area", "link", "frame", "iframe", "refresh"}
     rows = list(page.links)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from crawl import journal as frames
 from crawl.errors import LakeError, UsageError
+from crawl.fetching import journal as frames
 from crawl.policy import Fetching
 from crawl.records import Skip
 from lake.journal import PartWriter, read_part

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from crawl import journal, policy, url
-from crawl.addresscap import Cap
-from crawl.dns import Resolver
-from crawl.egress import Guard
+from crawl import policy, url
+from crawl.fetching import journal
 from crawl.keys import Keyer
-from crawl.politeness import HostState
+from crawl.net.dns import Resolver
+from crawl.net.egress import Guard
+from crawl.net.transport import Transport
+from crawl.politeness.addresscap import Cap
+from crawl.politeness.clock import HostState
 from crawl.records import Fetch, Planned, Skip
-from crawl.robots import RobotsCopy
+from crawl.robots.copies import RobotsCopy
 from crawl.stages import fetch
-from crawl.transport import Transport
 from tests.crawl.rawserver import RawServer
 
 KEYER = Keyer(b"0123456789abcdef")

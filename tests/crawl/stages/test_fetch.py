@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from crawl import journal, outcomes, policy
+from crawl import outcomes, policy
+from crawl.fetching import journal
 from crawl.outcomes import Outcome
-from crawl.politeness import HostState
+from crawl.politeness.clock import HostState
 from crawl.records import Fetch, Skip
 from crawl.stages import fetch
 from tests.crawl.rawserver import RawServer, Seen, closing, dripping, resetting, response, silent
@@ -476,7 +477,7 @@ def soon(base: float = 0.2, **changes: Any) -> Any:
 def test_a_lost_connection_is_tried_again_in_the_round_while_there_is_other_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("crawl.secondtries.TABLE", soon())
+    monkeypatch.setattr("crawl.fetching.secondtries.TABLE", soon())
     says = {"/1": once_reset(response(200, b"late")), **{f"/{n}": response(200) for n in range(2, 12)}}
     settings = polite(min_delay=timedelta(milliseconds=250))
     result = crawl(says, [f"/{n}" for n in range(1, 12)], settings=settings)
@@ -490,7 +491,7 @@ def test_a_lost_connection_is_tried_again_in_the_round_while_there_is_other_work
 def test_nobody_waits_for_a_second_try_alone_unless_told_to(
     monkeypatch: pytest.MonkeyPatch, patience: float, attempts: list[int]
 ) -> None:
-    monkeypatch.setattr("crawl.secondtries.TABLE", soon())
+    monkeypatch.setattr("crawl.fetching.secondtries.TABLE", soon())
     settings = replace(SETTINGS, retry=policy.Retry(patience=timedelta(seconds=patience)))
     result = crawl({"/1": once_reset(response(200))}, ["/1"], settings=settings)
     assert [f.attempt for f in result.fetches()] == attempts
@@ -501,7 +502,7 @@ def test_a_task_resumed_between_two_tries_makes_the_second_one(
     monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
     """Records: robots.txt, /2, /1 lost; then /1 once more."""
-    monkeypatch.setattr("crawl.secondtries.TABLE", soon(0.1))
+    monkeypatch.setattr("crawl.fetching.secondtries.TABLE", soon(0.1))
     settings = replace(SETTINGS, retry=policy.Retry(patience=timedelta(seconds=5)))
 
     async def main() -> tuple[Result, Result]:
@@ -519,7 +520,7 @@ def test_a_task_resumed_between_two_tries_makes_the_second_one(
 
 
 def test_a_host_that_never_answered_in_the_round_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawl.secondtries.TABLE", soon())
+    monkeypatch.setattr("crawl.fetching.secondtries.TABLE", soon())
     settings = replace(SETTINGS, retry=policy.Retry(patience=timedelta(seconds=5)))
 
     told = crawl({"/robots.txt": NO_RULES, "/1": response(200)}, ["/1"]).visited.robots[0]

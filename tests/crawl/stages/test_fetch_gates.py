@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from crawl.addresscap import Cap
-from crawl.egress import Guard
+from crawl.net.egress import Guard
+from crawl.politeness.addresscap import Cap
 from crawl.records import Fetch
 from tests.crawl.rawserver import RawServer, Seen, response
 from tests.crawl.stages.fetching import NO_RULES, Result, fetch_group, plan_of, polite

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from crawl import policy
-from crawl.politeness import HostState
+from crawl.politeness.clock import HostState
 from tests.crawl.rawserver import RawServer, response
 from tests.crawl.stages.fetching import NO_RULES, SETTINGS, Result, fetch_group, plan_of
 from tests.dnsserver import (

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
-from crawl.addressplan import to_caps
+from crawl.planning.addressplan import to_caps
 from crawl.policy import Dns, Politeness, Settings
 from crawl.records import Fetch
 from crawl.stages import plan

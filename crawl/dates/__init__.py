@@ -1,0 +1,1 @@
+"""Dates as strangers write them: in HTTP headers, in sitemaps, in feeds."""

@@ -1,0 +1,1 @@
+"""What a round learnt, folded into what was known: visits, discovered URLs, states, the guard over hosts."""

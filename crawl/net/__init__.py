@@ -1,0 +1,1 @@
+"""The wire: names, addresses, HTTP over libcurl. Knows no host's clock, no robots.txt and no page."""

@@ -1,0 +1,1 @@
+"""Rounds, one after another: each one transaction of the lake, and upkeep between them."""

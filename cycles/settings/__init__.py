@@ -1,0 +1,1 @@
+"""Settings: `crawl.toml`, the environment and options, checked for sense, as frozen values."""

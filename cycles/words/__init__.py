@@ -1,0 +1,1 @@
+"""What people are told: codes, facts and numbers as text, tables and progress. Reads no lake."""
