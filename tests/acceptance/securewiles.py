@@ -128,7 +128,7 @@ def secure(address: str, folder: Path) -> Secure:
 
     shown.sni_callback = choose  # type: ignore[assignment]
     two = Http2Server(
-        certificates.context(*(f"{name}.test" for name in HTTP2), alpn=("h2", "http/1.1")),
+        tls=certificates.context(*(f"{name}.test" for name in HTTP2), alpn=("h2", "http/1.1")),
         by_host={f"{name}.test": say for name, (say, _) in HTTP2.items()},
         address=address,
     )

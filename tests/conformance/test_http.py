@@ -12,6 +12,7 @@ from typing import Any
 
 from crawl import policy
 from crawl.outcomes import TABLE, Outcome
+from crawl.records import Fetch
 from crawl.stages import parse
 from tests.conformance import http_redirects
 from tests.conformance.http_servers import (
@@ -84,11 +85,8 @@ def labels(came: Asked, path: str = "/") -> set[str]:
     return found
 
 
-def is_html(came: Asked) -> bool:
-    """Whether the parse stage makes a page of HTML of what was kept."""
-    body, first = came.body(), came.first
-    if body is None or first.truncated:
-        return False
+def _extracted(first: Fetch, body: bytes) -> parse.Extract:
+    """What the parse stage makes of an answer and its body."""
     page = parse.RawPage(
         url_key=first.url_key,
         url=first.url,
@@ -100,7 +98,15 @@ def is_html(came: Asked) -> bool:
         headers=first.response_headers,
         body=body,
     )
-    made = parse.extract([page], keyer=KEYER, settings=policy.Settings())
+    return parse.extract([page], keyer=KEYER, settings=policy.Settings())
+
+
+def is_html(came: Asked) -> bool:
+    """Whether the parse stage makes a page of HTML of what was kept."""
+    body, first = came.body(), came.first
+    if body is None or first.truncated:
+        return False
+    made = _extracted(first, body)
     return bool(made.documents.num_rows) and first.sniffed_type in ("text/html", "application/xhtml+xml")
 
 
@@ -243,18 +249,7 @@ def refreshed(_: Row, folder: Path) -> str | None:
     came = crawl_rows({"a.test": Site(says=says)}, PATIENT)["a.test"]
     first, body = came.first, came.body()
     assert body is not None
-    page = parse.RawPage(
-        url_key=first.url_key,
-        url=first.url,
-        host=first.host,
-        domain=first.domain,
-        depth=1,
-        first_parse=True,
-        content_type=first.content_type,
-        headers=first.response_headers,
-        body=body,
-    )
-    links = parse.extract([page], keyer=KEYER, settings=policy.Settings()).links.to_pylist()
+    links = _extracted(first, body).links.to_pylist()
     found = [link for link in links if link["via"] == "refresh" and link["target_url"].endswith("/new")]
     return None if found else f"links: {[link['target_url'] for link in links]}"
 

@@ -4,12 +4,13 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import ConnectionTerminated, RequestReceived, StreamReset, WindowUpdated
 from h2.exceptions import ProtocolError
+
+from tests.crawl.loopback import Loopback
 
 
 @dataclass(slots=True)
@@ -73,53 +74,21 @@ def page(data: bytes, status: int = 200, *lines: tuple[str, str]) -> Say:
 
 
 @dataclass
-class Http2Server:
+class Http2Server(Loopback):
     """Answers by path, home pages by host as well; every stream in a task of its own."""
 
-    context: ssl.SSLContext
     says: dict[str, Say] = field(default_factory=dict)
     by_host: dict[str, Say] = field(default_factory=dict)
     seen: list[Stream] = field(default_factory=list)
-    port: int = 0
-    connections: int = 0
+    open: int = 0
     most_at_once: int = 0
-    address: str = "127.0.0.1"
 
-    async def __aenter__(self) -> "Http2Server":
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._open = 0
-        self._server = await asyncio.start_server(
-            self._serve, self.address, 0, ssl=self.context, backlog=1_024
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)
-
-    def url(self, path: str, host: str = "a.test") -> str:
-        return f"https://{host}:{self.port}{path}"
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
         talk = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
         talk.config.validate_outbound_headers = False
         talk.initiate_connection()
         writer.write(talk.data_to_send())
         opened = asyncio.Event()
-        number = self.connections
         try:
             while data := await reader.read(65_536):
                 for event in talk.receive_data(data):
@@ -130,21 +99,18 @@ class Http2Server:
                     elif isinstance(event, (WindowUpdated, ConnectionTerminated, StreamReset)):
                         opened.set()
                 writer.write(talk.data_to_send())
-        except (ConnectionError, asyncio.CancelledError, ProtocolError, ssl.SSLError):
+        except ProtocolError:
             pass
-        finally:
-            self._tasks.discard(task)
-            writer.close()
 
     def _start(self, stream: Stream) -> None:
         self.seen.append(stream)
         task = asyncio.create_task(self._answer(stream))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     async def _answer(self, stream: Stream) -> None:
-        self._open += 1
-        self.most_at_once = max(self.most_at_once, self._open)
+        self.open += 1
+        self.most_at_once = max(self.most_at_once, self.open)
         try:
             say = self.says.get(stream.path, page(b"nothing here", 404))
             host = stream.headers.get(":authority", "").partition(":")[0]
@@ -152,4 +118,4 @@ class Http2Server:
         except (ProtocolError, ConnectionError, ssl.SSLError):
             pass  # the client has gone away
         finally:
-            self._open -= 1
+            self.open -= 1

@@ -2,12 +2,12 @@
 
 import asyncio
 import socket
-import ssl
 import struct
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from types import TracebackType
+
+from tests.crawl.loopback import Loopback
 
 
 @dataclass(slots=True)
@@ -41,57 +41,16 @@ def response(status: int = 200, body: bytes = b"", *lines: str, reason: str = "X
 
 
 @dataclass
-class RawServer:
+class RawServer(Loopback):
     """Answers by path (`host/path` first). Bytes are sent as they are; a callable does what it likes."""
 
     says: dict[str, bytes | Say] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
-    port: int = 0
-    connections: int = 0
-    address: str = "127.0.0.1"
-    tls: ssl.SSLContext | None = None
-
-    async def __aenter__(self) -> "RawServer":
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._server = await asyncio.start_server(self._serve, self.address, 0, ssl=self.tls, backlog=1_024)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)
-
-    def url(self, path: str, host: str = "a.test") -> str:
-        return f"{'https' if self.tls else 'http'}://{host}:{self.port}{path}"
 
     def paths(self, host: str | None = None) -> list[str]:
         return [s.path for s in self.seen if host is None or s.host.split(":")[0] == host]
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        number = self.connections
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            await self._talk(reader, writer, number)
-        except (asyncio.IncompleteReadError, ConnectionError, ssl.SSLError):
-            pass
-        except asyncio.CancelledError:
-            pass  # the test is over; asyncio's stream callback would report it as an error
-        finally:
-            self._tasks.discard(task)
-            writer.close()
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
         while not writer.is_closing():
             head = await reader.readuntil(b"\r\n\r\n")
             now = time.monotonic()

@@ -188,7 +188,7 @@ def test_an_idle_connection_that_its_peer_closes_makes_no_work() -> None:
             told = Told()
             told.loop.start(told.handle(server.url("/")))
             await told.until(1)
-            for task in list(server._tasks):
+            for task in list(server.tasks):
                 task.cancel()  # the server closes its end
             await asyncio.sleep(0.05)
             wakeups = 0

@@ -23,7 +23,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> policy.Tls:
 
 def served(says: dict[str, Say], address: str = "127.0.0.1") -> Http2Server:
     context = certificates.context("a.test", "b.test", alpn=("h2", "http/1.1"))
-    return Http2Server(context, says, address=address)
+    return Http2Server(says, tls=context, address=address)
 
 
 def test_http_2_is_spoken_where_it_is_offered_over_one_connection(tls: policy.Tls) -> None:

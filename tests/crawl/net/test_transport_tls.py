@@ -142,7 +142,7 @@ def test_what_is_no_tls_is_told_as_well(said: object, reason: str, tls: policy.T
         def url(self, path: str, host: str = "a.test") -> str:
             return f"https://{host}:{self.port}{path}"
 
-        async def _talk(self, reader: Reader, writer: Writer, number: int) -> None:
+        async def talk(self, reader: Reader, writer: Writer, number: int) -> None:
             await reader.read(100)
             await said(None, writer)  # type: ignore[operator]
 
@@ -178,7 +178,7 @@ def test_a_handshake_that_never_ends_is_a_connect_timeout(tls: policy.Tls) -> No
         def url(self, path: str, host: str = "a.test") -> str:
             return f"https://{host}:{self.port}{path}"
 
-        async def _talk(self, reader: Reader, writer: Writer, number: int) -> None:
+        async def talk(self, reader: Reader, writer: Writer, number: int) -> None:
             await asyncio.sleep(30)
 
     answer = answer_of(Mute(), tls=tls)
