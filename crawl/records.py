@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from crawl.quickrecord import quickrecord
+from crawl.quickrecord import Record, quickrecord
 
 __all__ = ["Fetch", "Planned", "Skip"]
 
@@ -36,7 +36,7 @@ class Planned:
 
 
 @quickrecord
-class Fetch:
+class Fetch(Record):
     """One request, as the table `fetches` has it (units and nulls: crawl.schema)."""
 
     kind: str
@@ -92,7 +92,7 @@ class Fetch:
 
 
 @quickrecord
-class Skip:
+class Skip(Record):
     """A planned URL (or hop) that was decided against without a request."""
 
     url_key: int

@@ -59,7 +59,7 @@ class PartWriter:
         )
         self._ended = False
 
-    def append(self, record: Fetch | Skip, body: bytes | None) -> None:
+    def append(self, record: Fetch | Skip, body: frames.Pieces | None) -> None:
         """Take one record with its decoded body (None: there is none to keep)."""
         if self._ended:
             raise UsageError("this journal is closed")
@@ -118,9 +118,8 @@ class _Parts:
             self._on_part(path, size)
 
 
-#: what is held before it is written without being told to: records (two pieces each, and one write takes
-#: 1,024 pieces at most), and bytes
-_HELD_RECORDS: Final = 500
+#: what is held before it is written without being told to: pieces (one write takes 1,024 at most), and bytes
+_HELD_PIECES: Final = 512
 _HELD_BYTES: Final = 1_000_000
 
 
@@ -138,13 +137,12 @@ class _Folder:
         self._pieces: list[bytes] = []
         self._held = 0
 
-    def take(self, record: Fetch | Skip, body: bytes | None) -> None:
-        head, data = frames.frame(record, body)
-        self._pieces.append(head)
-        if data:
-            self._pieces.append(data)
-        self._held += len(head) + len(data)
-        if self._held >= self._most or len(self._pieces) >= 2 * _HELD_RECORDS:
+    def take(self, record: Fetch | Skip, body: frames.Pieces | None) -> None:
+        pieces = frames.frame(record, body)
+        self._pieces += pieces
+        for piece in pieces:
+            self._held += len(piece)
+        if self._held >= self._most or len(self._pieces) >= _HELD_PIECES:
             self.flush()
 
     def flush(self) -> None:
@@ -201,6 +199,16 @@ class _Folder:
 _RECORD_BYTES: Final = 1_000
 
 
+def _length(body: frames.Pieces | None) -> int:
+    if body is None:
+        return 0
+    return len(body) if isinstance(body, bytes) else sum([len(piece) for piece in body])
+
+
+def _whole(body: frames.Pieces | None) -> bytes | None:
+    return body if body is None or isinstance(body, bytes) else b"".join(body)
+
+
 class _Bucket:
     """Parts as objects: records gather in memory, a thread makes frames of them and uploads those."""
 
@@ -211,15 +219,15 @@ class _Bucket:
         self._interval = fetching.flush_interval.total_seconds()
         self._clock = clock
         self._wake = threading.Condition()
-        self._waiting: list[tuple[Fetch | Skip, bytes | None]] = []
+        self._waiting: list[tuple[Fetch | Skip, frames.Pieces | None]] = []
         self._held = 0  # bytes of their bodies, and something for each record
         self._oldest = 0.0  # when the first of them came
         self._closing = False
         self._error: LakeError | None = None
-        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
-        self._thread.start()
+        self._worker = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._worker.start()
 
-    def take(self, record: Fetch | Skip, body: bytes | None) -> None:
+    def take(self, record: Fetch | Skip, body: frames.Pieces | None) -> None:
         with self._wake:
             self._tell()
             # a slow store holds the task back instead of filling its memory
@@ -229,7 +237,7 @@ class _Bucket:
             if not self._waiting:
                 self._oldest = self._clock.monotonic()
             self._waiting.append((record, body))
-            self._held += _RECORD_BYTES + len(body or b"")
+            self._held += _RECORD_BYTES + _length(body)
             if self._due():
                 self._wake.notify_all()
 
@@ -240,7 +248,7 @@ class _Bucket:
         with self._wake:
             self._closing = True
             self._wake.notify_all()
-        self._thread.join()
+        self._worker.join()
         self._tell()
 
     def _tell(self) -> None:
@@ -263,7 +271,7 @@ class _Bucket:
                 taken, self._waiting, self._held = self._waiting, [], 0
                 self._wake.notify_all()
             try:
-                data = b"".join([frames.compact(record, body) for record, body in taken])
+                data = b"".join([frames.compact(record, _whole(body)) for record, body in taken])
                 del taken
                 path = self._parts.name()
                 self._store.write(path, data)

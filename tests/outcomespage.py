@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +14,8 @@ from crawl.state import State
 
 __all__ = ["BEGIN", "END", "PAGE", "table"]
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "outcomes.md"
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "docs" / "outcomes.md"
 BEGIN: Final = "<!-- from crawl.outcomes and crawl.lifecycle: python -m tests.outcomespage -->\n"
 END: Final = "<!-- end -->\n"
 _COLUMNS: Final = (
@@ -27,7 +27,8 @@ _HEAD: Final = f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|\n"
 
 def _meanings() -> dict[str, str]:
     """The comment beside each outcome."""
-    return dict(re.findall(r"^    ([A-Z_]+) = .*  # (.+)$", inspect.getsource(Outcome), re.MULTILINE))
+    source = (ROOT / "crawl" / "outcomes.py").read_text(encoding="utf-8")
+    return dict(re.findall(r"^    ([A-Z_]+) = .*  # (.+)$", source, re.MULTILINE))
 
 
 def _time(time: timedelta) -> str:

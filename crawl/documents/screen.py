@@ -50,6 +50,7 @@ class Screen:
         self._types = frozenset(content.types)
         self._images = any(kind.startswith("image/") for kind in self._types)
         self._media = any(kind.startswith(("audio/", "video/")) for kind in self._types)
+        self._good: dict[str, Verdict] = {}
         self._declared: dict[str | None, Verdict | None] = {}
 
     def declared(self, value: str | None) -> Verdict | None:
@@ -81,6 +82,11 @@ class Screen:
         essence = sniff.supplied(value)
         if essence in _PAGES:  # as nearly always
             media_type = essence
+            if essence in self._types and sniff.contradiction(essence, head) is None:
+                found = self._good.get(essence)
+                if found is None:
+                    found = self._good[essence] = Verdict(essence)
+                return found
         else:
             media_type = sniff.computed(value, head, nosniff=_nosniff(lines))
         if not head and not essence:

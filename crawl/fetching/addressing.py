@@ -50,14 +50,13 @@ class Addressing:
     def prefetch(self, queues: Iterable[HostQueue]) -> None:
         """Has the names of these hosts resolved before their turn comes, the next ones due first."""
         waiting = sorted(queues, key=self._turns.due)
+        self._start(self._resolver.prefetch(self._soon(waiting)))
 
-        def soon() -> Iterator[str]:
-            for queue in waiting:
-                if self._turns.due(queue) > self._turns.monotonic() + _AHEAD:
-                    return
-                yield queue.state.host
-
-        self._start(self._resolver.prefetch(soon()))
+    def _soon(self, waiting: list[HostQueue]) -> Iterator[str]:
+        for queue in waiting:
+            if self._turns.due(queue) > self._turns.monotonic() + _AHEAD:
+                return
+            yield queue.state.host
 
     def known(self, queue: HostQueue) -> Resolved | ResolveError | None:
         """What the host's name leads to, for this turn; None if somebody must be asked: `look_up`."""

@@ -16,6 +16,7 @@ from crawl.documents.screen import Screen
 from crawl.fetching.addressing import Addressing
 from crawl.fetching.gates import FREE, Gates, Pass
 from crawl.fetching.hostqueue import Ask, HostQueue
+from crawl.fetching.journal import Pieces
 from crawl.fetching.ledger import Ledger
 from crawl.fetching.requestrows import Sent, kept, record, validators
 from crawl.fetching.turns import SLICE, Turns
@@ -40,7 +41,7 @@ _BATCH: Final = 256
 class Sink(Protocol):
     """Where records go: when `flush` returns, what was appended is safe from the end of this process."""
 
-    def append(self, record: Fetch | Skip, body: bytes | None) -> None:
+    def append(self, record: Fetch | Skip, body: Pieces | None) -> None:
         """`body`: decoded, None where there is none to keep."""
 
     def flush(self) -> None:
@@ -305,6 +306,6 @@ class Asker:
             total_ms=(finished - began) * 1e3,
             policy_version=self._policy_version,
         )
-        self._journal.append(fetched, answer.body if kept(ask, answer, outcome) else None)
+        self._journal.append(fetched, answer.pieces if kept(ask, answer, outcome) else None)
         self.requests += 1
-        return self._ledger.fold(fetched, answer.body)
+        return self._ledger.fold(fetched, answer.body if ask.kind == "robots" else None)

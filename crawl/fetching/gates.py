@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from crawl.politeness.addresscap import Cap
@@ -21,7 +21,7 @@ __all__ = ["FREE", "Gates", "Pass"]
 Key = TypeVar("Key", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Pass:
     """A request may start now. `cap` None: its address has none."""
 
@@ -32,13 +32,13 @@ class Pass:
 FREE: Final = Pass(cap=None)
 
 
-@dataclass(slots=True, eq=False)
 class _Gate(Generic[Key]):
-    cap: Cap
-    opens: float
-    in_flight: int = 0
-    called: Key | None = None
-    line: deque[Key] = field(default_factory=deque)
+    def __init__(self, cap: Cap, opens: float) -> None:
+        self.cap = cap
+        self.opens = opens
+        self.in_flight = 0
+        self.called: Key | None = None
+        self.line: deque[Key] = deque()
 
 
 class Gates(Generic[Key]):

@@ -69,7 +69,7 @@ def kept(ask: Ask, answer: Answer, outcome: Outcome) -> bool:
         return outcome in (Outcome.OK, Outcome.TOO_LARGE)
     if not brings_page(answer.status):
         return False
-    return outcome is Outcome.OK or (answer.truncated and bool(answer.body))
+    return outcome is Outcome.OK or (answer.truncated and answer.size > 0)
 
 
 def record(
@@ -129,7 +129,7 @@ def record(
         content_type=content_type(answer.headers),
         sniffed_type=answer.sniffed_type,
         wire_bytes=answer.wire_bytes,
-        bytes=len(answer.body),
+        bytes=answer.size,
         body_hash=sha256(answer.body).hexdigest() if robots else None,  # of a page: who reads the journal
         truncated=answer.truncated,
         retry_after_ms=None if seconds is None else seconds * 1e3,

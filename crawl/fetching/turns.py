@@ -69,6 +69,8 @@ class Turns:
         """`deadline`: on `clock.monotonic`. `lease_s`: how long a lapsed lease may take to come back."""
         self._agenda: Lines[HostQueue, Joined] = Lines(slots, lambda queue: queue.joined, self._opens)
         self._clock = clock
+        self._seconds: Callable[[], float] = clock.monotonic
+        self._wall_at, self._wall = 0.0, clock.now()
         self._deadline = deadline
         self._permit = permit
         self._lease_s = lease_s
@@ -106,11 +108,13 @@ class Turns:
 
     def monotonic(self) -> float:
         """Seconds now."""
-        return self._clock.monotonic()
+        return self._seconds()
 
     def wall(self, at: float) -> datetime:
         """Real time of a moment of the monotonic clock."""
-        return self._wall0 + timedelta(0, at - self._mono0)
+        if at != self._wall_at:
+            self._wall_at, self._wall = at, self._wall0 + timedelta(0, at - self._mono0)
+        return self._wall
 
     def due(self, queue: HostQueue) -> float:
         """When the host may be asked, on the monotonic clock."""

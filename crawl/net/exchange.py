@@ -66,7 +66,8 @@ class Answer:
     ended: float
     status: int | None = None
     headers: str = ""  # lines as received, joined by line feeds, without the status line
-    body: bytes = b""
+    pieces: tuple[bytes, ...] = ()  # of the body, decoded, as it came
+    size: int = 0  # of all pieces
     wire_bytes: int = 0
     truncated: bool = False
     http_version: str | None = None
@@ -76,6 +77,11 @@ class Answer:
     tls_ms: float | None = None
     first_byte_ms: float | None = None
     sniffed_type: str | None = None  # what the screen took it for; None: nobody looked
+
+    @property
+    def body(self) -> bytes:
+        """Its pieces in one."""
+        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
 
     @property
     def total_ms(self) -> float:
@@ -272,7 +278,7 @@ class Incoming:
             self._decoder = Decoder(coding, self._decoded_limit) if coding else None
         if "location" in lower and self.redirects:
             self._wire_limit = min(self._wire_limit, _UNREAD_BODY)
-        if _LOST_LENGTH.search(lower) and "transfer-encoding" not in lower:
+        if _long_length(lower) and _LOST_LENGTH.search(lower) and "transfer-encoding" not in lower:
             announced = header(self._text, "content-length") or ""
             self._lost_length = len(announced) > _LENGTH_DIGITS and announced.isdigit()
 
@@ -316,10 +322,23 @@ class Incoming:
         """Header lines as received, once the head is complete."""
         return self._text
 
+    def pieces(self) -> tuple[bytes, ...]:
+        """What was decoded so far, as it came."""
+        return tuple(self._chunks)
+
     def body(self) -> bytes:
         """What was decoded so far."""
         chunks = self._chunks
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _long_length(lower: str) -> bool:
+    """Whether the lines may hold a Content-Length that libcurl does not heed: a quick look."""
+    at = lower.find("content-length")
+    if at < 0:
+        return False
+    end = lower.find("\n", at)
+    return (end if end >= 0 else len(lower)) - at > 14 + _LENGTH_DIGITS or lower.rfind("content-length") != at
 
 
 def settle(incoming: Incoming, status: int, fault: str | None) -> tuple[Outcome, str | None, bool]:

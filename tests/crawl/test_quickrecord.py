@@ -3,11 +3,17 @@ import pickle
 
 import pytest
 
-from crawl.quickrecord import quickrecord
+from crawl.quickrecord import Record, State, quickrecord, quickstate
 
 
 @quickrecord
-class Point:
+class Point(Record):
+    x: int
+    y: int = 2
+
+
+@quickstate
+class Place(State):
     x: int
     y: int = 2
 
@@ -25,3 +31,14 @@ def test_it_is_a_slotted_dataclass_whose_fields_are_given_by_name() -> None:
 def test_equal_records_are_one_in_a_set_and_travel() -> None:
     assert {Point(x=1), Point(x=1), Point(x=2)} == {Point(x=1), Point(x=2)}
     assert pickle.loads(pickle.dumps(Point(x=1))) == Point(x=1)
+
+
+def test_a_record_gives_its_values_in_order() -> None:
+    assert Point(y=1, x=3).values() == (3, 1)
+
+
+def test_of_a_state_another_follows_and_the_first_stays() -> None:
+    before = Place(x=1)
+    after = before.but(y=5)
+    assert (after, before) == (Place(x=1, y=5), Place(x=1))
+    assert pickle.loads(pickle.dumps(after)) == after

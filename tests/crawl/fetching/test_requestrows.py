@@ -57,7 +57,14 @@ def row(asked: Ask, answer: Answer, outcome: Outcome | None = None, state: HostS
 
 def answered(status: int, body: bytes = b"", headers: str = "", outcome: Outcome = Outcome.OK) -> Answer:
     return Answer(
-        outcome=outcome, reason=None, began=0.0, ended=1.0, status=status, headers=headers, body=body
+        outcome=outcome,
+        reason=None,
+        began=0.0,
+        ended=1.0,
+        status=status,
+        headers=headers,
+        pieces=(body,),
+        size=len(body),
     )
 
 

@@ -468,16 +468,17 @@ def once_reset(then: bytes, count: int = 1) -> Any:
     return say
 
 
-def soon(base: float = 0.2, **changes: Any) -> Any:
-    """Rules whose retries of a reset are due soon."""
-    rule = replace(outcomes.TABLE[Outcome.RESET], base=timedelta(seconds=base))
-    return {**outcomes.TABLE, Outcome.RESET: replace(rule, **changes)}
+def soon(monkeypatch: pytest.MonkeyPatch, base: float = 0.2, **changes: Any) -> None:
+    """Makes the retries of a reset due soon."""
+    table: Any = outcomes.TABLE
+    rule = replace(table[Outcome.RESET], base=timedelta(seconds=base))
+    monkeypatch.setitem(table, Outcome.RESET, replace(rule, **changes))
 
 
 def test_a_lost_connection_is_tried_again_in_the_round_while_there_is_other_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("crawl.fetching.secondtries.TABLE", soon())
+    soon(monkeypatch)
     says = {"/1": once_reset(response(200, b"late")), **{f"/{n}": response(200) for n in range(2, 12)}}
     settings = polite(min_delay=timedelta(milliseconds=250))
     result = crawl(says, [f"/{n}" for n in range(1, 12)], settings=settings)
@@ -491,7 +492,7 @@ def test_a_lost_connection_is_tried_again_in_the_round_while_there_is_other_work
 def test_nobody_waits_for_a_second_try_alone_unless_told_to(
     monkeypatch: pytest.MonkeyPatch, patience: float, attempts: list[int]
 ) -> None:
-    monkeypatch.setattr("crawl.fetching.secondtries.TABLE", soon())
+    soon(monkeypatch)
     settings = replace(SETTINGS, retry=policy.Retry(patience=timedelta(seconds=patience)))
     result = crawl({"/1": once_reset(response(200))}, ["/1"], settings=settings)
     assert [f.attempt for f in result.fetches()] == attempts
@@ -502,7 +503,7 @@ def test_a_task_resumed_between_two_tries_makes_the_second_one(
     monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
     """Records: robots.txt, /2, /1 lost; then /1 once more."""
-    monkeypatch.setattr("crawl.fetching.secondtries.TABLE", soon(0.1))
+    soon(monkeypatch, 0.1)
     settings = replace(SETTINGS, retry=policy.Retry(patience=timedelta(seconds=5)))
 
     async def main() -> tuple[Result, Result]:
@@ -520,7 +521,7 @@ def test_a_task_resumed_between_two_tries_makes_the_second_one(
 
 
 def test_a_host_that_never_answered_in_the_round_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawl.fetching.secondtries.TABLE", soon())
+    soon(monkeypatch)
     settings = replace(SETTINGS, retry=policy.Retry(patience=timedelta(seconds=5)))
 
     told = crawl({"/robots.txt": NO_RULES, "/1": response(200)}, ["/1"]).visited.robots[0]
