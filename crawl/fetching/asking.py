@@ -81,6 +81,7 @@ class Asker:
         self._gates = gates
         self._journal = journal
         self._settings = settings
+        self._scope, self._limits = settings.scope, settings.limits
         self._policy_version = policy_version
         self._screen = Screen(settings.content)
         self._held = held
@@ -208,8 +209,7 @@ class Asker:
 
     def _outside(self, ask: Ask) -> str | None:
         """Why a URL that was in scope when it was met no longer is; None while it is."""
-        settings = self._settings
-        return scope.allowed(ask.url, ask.host, ask.domain, ask.depth, settings.scope, settings.limits)
+        return scope.allowed(ask.url, ask.host, ask.domain, ask.depth, self._scope, self._limits)
 
     def _robots_allow(self, ask: Ask, copy: RobotsCopy) -> bool:
         if copy.how == "elsewhere":

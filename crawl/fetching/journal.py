@@ -83,7 +83,7 @@ class _Coders(threading.local):
 
     def __init__(self) -> None:
         self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True)
-        self.packer = msgpack.Packer()
+        self.pack = msgpack.Packer().pack
         self.decompressor = zstandard.ZstdDecompressor()
 
 
@@ -123,7 +123,7 @@ def frame(record: Fetch | Skip, body: Pieces | None) -> list[bytes]:
     if len(pieces) > _MOST_PIECES:
         pieces = (b"".join(pieces),)
     kind = 0 if isinstance(record, Fetch) else 1
-    header: bytes = _coders.packer.pack(_plain(record, kind))
+    header: bytes = _coders.pack(_plain(record, kind))
     what, size = kind << 4 | coding, len(header)
     check: int = xxh3_64_intdigest(header, _seed(_LAYOUT, what, size))
     total = 0
@@ -165,7 +165,7 @@ def compact(record: Fetch | Skip, body: bytes | None) -> bytes:
 
 def _framed(record: Fetch | Skip, body: bytes, coding: int) -> tuple[bytes, bytes]:
     kind = 0 if isinstance(record, Fetch) else 1
-    header: bytes = _coders.packer.pack(_plain(record, kind))
+    header: bytes = _coders.pack(_plain(record, kind))
     what, size = kind << 4 | coding, len(header)
     length = _START.size - _COUNTED + size + len(body)
     check = xxh3_64_intdigest(body, xxh3_64_intdigest(header, _seed(_LAYOUT, what, size)))

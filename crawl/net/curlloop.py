@@ -34,6 +34,8 @@ _BATCHES: Final = 8
 _SLICE: Final = 0.02
 _IN: Final = pycurl.CSELECT_IN
 _OUT: Final = pycurl.CSELECT_OUT
+_TIMEOUT: Final = pycurl.SOCKET_TIMEOUT
+_REMOVE: Final = pycurl.POLL_REMOVE
 _READY: Final = {
     select.EPOLLIN: _IN,
     select.EPOLLOUT: _OUT,
@@ -61,6 +63,10 @@ class CurlLoop:
         self._ended = ended
         self._settled = settled
         self._multi: Any = pycurl.CurlMulti()
+        self._add: Callable[[Any], None] = self._multi.add_handle
+        self._remove: Callable[[Any], None] = self._multi.remove_handle
+        self._action: Callable[[int, int], Any] = self._multi.socket_action
+        self._read: Callable[[], Any] = self._multi.info_read
         self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
@@ -82,7 +88,7 @@ class CurlLoop:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self._epoll.fileno(), self._ready)
-        self._multi.add_handle(curl)
+        self._add(curl)
         self._running.add(curl)
 
     def drop(self, curl: Any) -> bool:
@@ -90,7 +96,7 @@ class CurlLoop:
         if curl not in self._running:
             return False
         self._running.remove(curl)
-        self._multi.remove_handle(curl)
+        self._remove(curl)
         self._dropped.append(curl)
         self._go_on_soon()
         return True
@@ -117,7 +123,7 @@ class CurlLoop:
     # --- what libcurl asks for: no exception may leave these ------------------------------------------------
 
     def _on_socket(self, what: int, fd: int, _multi: Any, _data: Any) -> None:
-        if what == pycurl.POLL_REMOVE:
+        if what == _REMOVE:
             if fd in self._registered:
                 self._idle.add(fd)
             return
@@ -178,7 +184,7 @@ class CurlLoop:
 
     def _ready(self) -> None:
         """Some sockets are ready."""
-        action, idle = self._multi.socket_action, self._idle
+        action, idle = self._action, self._idle
         self._working = True
         until = time.monotonic() + _SLICE
         try:
@@ -207,7 +213,7 @@ class CurlLoop:
             for _ in range(_BATCHES):
                 if self._at_once:
                     self._at_once = False
-                    self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+                    self._action(_TIMEOUT, 0)
                 if (not self._tell() and not self._at_once) or self._over:
                     return
         finally:
@@ -220,12 +226,12 @@ class CurlLoop:
         over: list[tuple[Any, int, str]] = []
         left = 1
         while left:
-            left, good, bad = self._multi.info_read()
+            left, good, bad = self._read()
             for curl in good:
                 over.append((curl, 0, ""))
             over += bad
         for curl, _, _ in over:  # all of them first: whoever is told may drop others
-            self._multi.remove_handle(curl)
+            self._remove(curl)
             self._running.remove(curl)
         waiting = self._over
         waiting += over

@@ -27,7 +27,8 @@ from crawl.net.budget import Budget
 from crawl.net.content import ACCEPT_ENCODING
 from crawl.net.curlloop import CurlLoop
 from crawl.net.egress import Guard
-from crawl.net.exchange import DROPPED, STALE, Answer, Incoming, Request, settle
+from crawl.net.exchange import DROPPED, STALE, Answer, Request
+from crawl.net.incoming import Incoming, settle
 from crawl.net.trust import Trust
 from crawl.outcomes import Outcome
 
@@ -45,6 +46,14 @@ _HTTP_VERSIONS: Final = {
     pycurl.CURL_HTTP_VERSION_1_1: "1.1",
     pycurl.CURL_HTTP_VERSION_2_0: "2",
 }
+#: looked up once: pycurl's names, for what every request needs
+_URL: Final = pycurl.URL
+_CONNECTED: Final = pycurl.CONNECT_TIME
+_SECURED: Final = pycurl.APPCONNECT_TIME
+_FIRST_BYTE: Final = pycurl.STARTTRANSFER_TIME
+_CONNECTS: Final = pycurl.NUM_CONNECTS
+_VERSION: Final = pycurl.INFO_HTTP_VERSION
+_GO: Final = int(pycurl.PREREQFUNC_OK)
 #: the byte budget is about large bodies: the first bytes of each are not counted
 _UNCOUNTED: Final = 65_536
 #: reasons to stop under which what came in is no answer
@@ -220,6 +229,8 @@ class _Transfer:
         self.incoming = Incoming(owner.limits)
         self._pin: str | None = None
         self._headers: tuple[str, ...] | None = None
+        self._set: Callable[[int, Any], None] = curl.setopt
+        self._info: Callable[[int], Any] = curl.getinfo
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
         curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
         curl.setopt(pycurl.HEADERFUNCTION, self.incoming.pending.append)
@@ -228,15 +239,14 @@ class _Transfer:
     def prepare(
         self, request: Request, deliver: Callable[[Answer], None], now: float, deadline: float
     ) -> None:
-        curl = self.curl
-        curl.setopt(pycurl.URL, request.url)
+        self._set(_URL, request.url)
         if request.pin != self._pin:
             self._pin = request.pin
             pin = f"[{request.pin}]" if ":" in request.pin else request.pin
-            curl.setopt(pycurl.CONNECT_TO, [f"::{pin}:"])  # any host, any port: to this address, same port
+            self._set(pycurl.CONNECT_TO, [f"::{pin}:"])  # any host, any port: to this address, same port
         if request.headers != self._headers:
             self._headers = request.headers
-            curl.setopt(pycurl.HTTPHEADER, [*_HEADERS, *request.headers])
+            self._set(pycurl.HTTPHEADER, [*_HEADERS, *request.headers])
         self.incoming.reset(request.decoded_bytes, request.screen, request.body_bytes)
         self.deliver = deliver
         self.deadline = deadline
@@ -273,7 +283,7 @@ class _Transfer:
         if not self._owner.guard.permits_port(peer, port):
             self._denied = f"{peer} port {port}"
             return int(pycurl.PREREQFUNC_ABORT)
-        return int(pycurl.PREREQFUNC_OK)
+        return _GO
 
     def _data(self, data: bytes) -> int | None:
         incoming = self.incoming
@@ -332,10 +342,10 @@ class _Transfer:
             truncated = False
             status = None
             outcome, reason = self._failure(code, message, stop)
-        info = self.curl.getinfo
-        connected = info(pycurl.CONNECT_TIME)
-        secured = info(pycurl.APPCONNECT_TIME) if self._secure else 0.0
-        fresh = info(pycurl.NUM_CONNECTS) > 0
+        info = self._info
+        connected = info(_CONNECTED)
+        secured = info(_SECURED) if self._secure else 0.0
+        fresh = info(_CONNECTS) > 0
         return Answer(
             outcome=outcome,
             reason=reason,
@@ -347,12 +357,12 @@ class _Transfer:
             size=incoming.length,
             wire_bytes=incoming.wire,
             truncated=truncated,
-            http_version=_HTTP_VERSIONS.get(info(pycurl.INFO_HTTP_VERSION)) if status else None,
+            http_version=_HTTP_VERSIONS.get(info(_VERSION)) if status else None,
             address=self._peer or self._pin,
             reused=not fresh if self._peer is not None else None,
             connect_ms=connected * 1e3 if self._peer is not None else None,
             tls_ms=max(0.0, secured - connected) * 1e3 if secured > 0 else None,
-            first_byte_ms=info(pycurl.STARTTRANSFER_TIME) * 1e3 if status is not None else None,
+            first_byte_ms=info(_FIRST_BYTE) * 1e3 if status is not None else None,
             sniffed_type=incoming.verdict.media_type if incoming.verdict is not None else None,
         )
 

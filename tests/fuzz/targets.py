@@ -19,6 +19,8 @@ from crawl.errors import UrlError
 from crawl.html import charset, directives, linkheader, markup, pagelinks
 from crawl.net import exchange
 from crawl.net.content import Decoder
+from crawl.net.incoming import Incoming, settle
+from crawl.outcomes import Outcome
 from crawl.policy import Content, Limits, Scope
 from crawl.politeness import retry_after
 
@@ -130,7 +132,7 @@ def of_sitemap(data: bytes) -> None:
 
 def of_headers(data: bytes) -> None:
     """A head, line by line: bounded, told apart, and each header we read is read without harm."""
-    incoming = exchange.Incoming(Limits(header_bytes=8_192, header_lines=50))
+    incoming = Incoming(Limits(header_bytes=8_192, header_lines=50))
     for line in data.splitlines(keepends=True):
         if incoming.header(line) == 0:
             assert incoming.stop in {"header_bytes", "header_lines"}
@@ -140,7 +142,7 @@ def of_headers(data: bytes) -> None:
     status = incoming.status
     assert status is None or 0 <= status <= 999
     if status is not None:
-        exchange.settle(incoming, status, None)
+        settle(incoming, status, None)
     lines = incoming.lines()
     for values in markup.headers(lines).values():
         for value in values:
@@ -155,7 +157,7 @@ def of_headers(data: bytes) -> None:
     name = exchange.header(lines, "location")
     if name is not None:
         answer = exchange.Answer(
-            outcome=exchange.from_status(302), reason=None, began=0.0, ended=0.0, status=302, headers=lines
+            outcome=Outcome.REDIRECT, reason=None, began=0.0, ended=0.0, status=302, headers=lines
         )
         try:
             _is_canonical(url.canonical(exchange.location(answer) or "", _BASE))

@@ -8,7 +8,8 @@ import pytest
 
 from crawl import policy
 from crawl.documents.screen import Screen
-from crawl.net.exchange import Answer, Incoming, Request, settle
+from crawl.net.exchange import Answer, Request
+from crawl.net.incoming import Incoming, settle
 from crawl.net.transport import Transport
 from crawl.outcomes import Outcome
 from tests.crawl.rawserver import RawServer, Seen, dripping, response
