@@ -145,6 +145,13 @@ class Turns:
 
     def enlist(self, queue: HostQueue) -> None:
         """Puts a host with work on the agenda, unless it may not be asked before the deadline."""
+        if queue.lanes is None:
+            self._enlist(queue)
+        else:
+            for lane in queue.lanes.open(queue):
+                self._enlist(lane)
+
+    def _enlist(self, queue: HostQueue) -> None:
         if queue and queue not in self._agenda and queue not in self._parked:
             at = self.due(queue)
             if at < self._deadline and not queue.shut:
