@@ -23,7 +23,7 @@ from crawl.policy import Politeness
 from crawl.politeness.clock import HOST_FAULTS, HostState
 from crawl.records import Fetch
 
-__all__ = ["Lanes", "folded", "lane_of", "lanes_of"]
+__all__ = ["Lanes", "folded", "lanes_of"]
 
 _MS: Final = timedelta(milliseconds=1)
 
@@ -67,6 +67,10 @@ class Lanes:
     def admits(self) -> bool:
         """Whether a lane may begin a request now, as far as that depends on the others."""
         return not self._under_way or not self.narrow
+
+    def of(self, record: Fetch) -> HostQueue:
+        """The lane on which a request was made."""
+        return self.all[record.lane or 0]
 
     def began(self, lane: HostQueue, keys: Sequence[int]) -> None:
         """A request of this lane is under way; `keys`: what is to be forgotten should it be given up."""
@@ -161,11 +165,6 @@ def folded(queue: HostQueue) -> HostQueue:
 def lanes_of(queue: HostQueue) -> Sequence[HostQueue]:
     """All queues of a host."""
     return (queue,) if queue.lanes is None else queue.lanes.all
-
-
-def lane_of(queue: HostQueue, lane: int | None) -> HostQueue:
-    """The queue of a host by which a request was made."""
-    return queue if queue.lanes is None or lane is None else queue.lanes.all[lane]
 
 
 def _narrow(state: HostState) -> bool:

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from crawl import scope, url
 from crawl.fetching.chains import Chains
 from crawl.fetching.hostqueue import Ask, HostQueue
-from crawl.fetching.lanes import Lanes, folded, lane_of, lanes_of
+from crawl.fetching.lanes import Lanes, folded, lanes_of
 from crawl.fetching.robotswatch import RobotsWatch
 from crawl.fetching.secondtries import SecondTries
 from crawl.keys import Keyer
@@ -224,7 +224,9 @@ class Ledger:
         if isinstance(record, Skip):
             self._asked.add(record.url_key)
             return []
-        queue = lane_of(self.queue(record.host, record.domain), record.lane)
+        queue = self.queue(record.host, record.domain)
+        if queue.lanes is not None:
+            queue = queue.lanes.of(record)
         stale = record.reason == STALE and record.attempt == 1
         woken: list[HostQueue] = []
         if stale:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import settings as hypothesis
+from hypothesis import strategies as st
 
 from crawl.fetching.hostqueue import HostQueue
-from crawl.fetching.lanes import Lanes, folded, lane_of, lanes_of
+from crawl.fetching.lanes import Lanes, folded, lanes_of
 from crawl.policy import Politeness
 from crawl.politeness.clock import HostState
 from crawl.records import Fetch
@@ -31,11 +35,11 @@ def times(of: Lanes) -> list[float | None]:
     return [at(lane.state.next_allowed_at) for lane in of.all]
 
 
-def end(of: Lanes, lane: int, start: float, end: float, outcome: str = "OK", **more: Any) -> HostQueue:
-    """A request of this lane ends; times in seconds from NOW."""
-    status = {"OK": 200, "RATE_LIMITED": 429, "SERVER_ERROR": 500}.get(outcome)
-    record = Fetch(
-        kind=more.pop("kind", "page"),
+def request(lane: int, start: float, end: float, outcome: str = "OK", **more: Any) -> Fetch:
+    """A request of this lane; times in seconds from NOW."""
+    status = {"OK": 200, "NOT_FOUND": 404, "RATE_LIMITED": 429, "SERVER_ERROR": 500}.get(outcome)
+    values: dict[str, Any] = {"kind": "page", "required_gap_ms": 0.0, **more}
+    return Fetch(
         url="http://a.test/1",
         url_key=1,
         origin="http://a.test",
@@ -46,18 +50,20 @@ def end(of: Lanes, lane: int, start: float, end: float, outcome: str = "OK", **m
         hop=0,
         started_at=NOW + start * S,
         finished_at=NOW + end * S,
-        required_gap_ms=0.0,
         gap_rule="none",
         total_ms=(end - start) * 1e3,
         outcome=outcome,
         policy_version="p",
         status=status,
         lane=lane,
-        **more,
+        **values,
     )
-    queue = of.all[lane]
-    of.settling(queue)(record, POLITE, public=False, unit=0.0, fault=True)
-    return queue
+
+
+def end(of: Lanes, lane: int, start: float, end: float, outcome: str = "OK", **more: Any) -> None:
+    """A request of this lane ends."""
+    record = request(lane, start, end, outcome, **more)
+    of.settling(of.all[lane])(record, POLITE, public=False, unit=0.0, fault=True)
 
 
 def test_lanes_share_what_is_to_be_asked_and_begin_with_the_state_of_their_host() -> None:
@@ -69,9 +75,9 @@ def test_lanes_share_what_is_to_be_asked_and_begin_with_the_state_of_their_host(
         assert (other.robots is first.robots, other.delays is first.delays) == (True, True)
         assert other.state.latency_ema_ms == 70.0
     assert list(lanes_of(first)) == of.all
-    assert lane_of(first, 2) is of.all[2]
+    assert of.of(request(2, 0, 1)) is of.all[2]
     alone = HostQueue(first.state)
-    assert (list(lanes_of(alone)), lane_of(alone, None), folded(alone)) == ([alone], alone, alone)
+    assert (list(lanes_of(alone)), folded(alone)) == ([alone], alone)
 
 
 def test_each_lane_keeps_its_own_gap_and_all_learn_how_long_the_host_takes() -> None:
@@ -204,3 +210,99 @@ def test_of_lanes_that_asked_nothing_the_row_is_the_one_before() -> None:
     whole = folded(of.all[0])
     assert (whole.touched, whole.state) == (False, of.all[0].state)
     assert folded(lanes().all[0]).state.next_allowed_at is None
+
+
+# --- any requests in any order ------------------------------------------------------------------------------
+
+#: what Retry-After says where one is sent
+OUTCOMES = {"OK": 0.0, "NOT_FOUND": 0.0, "TIMEOUT": 0.0, "SERVER_ERROR": 3.0, "RATE_LIMITED": 8.0}
+OFTEN = ["OK", "OK", "OK", "RATE_LIMITED", *OUTCOMES]
+
+
+def played(rounds: list[list[tuple[float, str, bool]]], number: int) -> list[Fetch | None]:
+    """Requests of some rounds, each begun as early as may be: (duration, outcome, with Retry-After)."""
+    state, now = HostState.new("a.test", "a.test", 1), 0.0
+    made: list[Fetch | None] = []
+    for asked in rounds:
+        of = Lanes(HostQueue(state), number)
+        under_way: list[Fetch] = []
+
+        def settle(until: float, of: Lanes = of, under_way: list[Fetch] = under_way) -> None:
+            for record in sorted(under_way, key=lambda one: one.finished_at):
+                if record.finished_at <= NOW + until * S:
+                    under_way.remove(record)
+                    lane = of.all[record.lane or 0]
+                    of.settling(lane)(record, POLITE, public=False, unit=0.5, fault=True)
+
+        for duration, outcome, told in asked:
+            while True:
+                free = [lane for lane in of.all if lane.lane not in {r.lane for r in under_way}]
+                start = min((max(at(lane.state.next_allowed_at) or 0.0, now) for lane in free), default=1e9)
+                first = min((at(r.finished_at) or 0.0 for r in under_way), default=1e9)
+                if first <= start or not of.admits():
+                    now = max(now, first)
+                    settle(now)
+                    continue
+                lane = min(free, key=lambda lane: max(at(lane.state.next_allowed_at) or 0.0, now))
+                break
+            now = start
+            wait = OUTCOMES[outcome] if told else 0.0
+            record = replace(
+                request(lane.lane or 0, now, now + duration, outcome),
+                required_gap_ms=0.0 if lane.state.next_allowed_at is None else lane.state.delay_ms,
+                retry_after_ms=wait * 1e3 if wait else None,
+            )
+            of.began(lane, ())
+            under_way.append(record)
+            made.append(record)
+        settle(1e8)
+        now = max([now, *(at(r.finished_at) or 0.0 for r in made if r)])
+        state = folded(of.all[0]).state
+        made.append(None)  # the round is over
+    return made
+
+
+@hypothesis(max_examples=100, deadline=None)
+@given(
+    rounds=st.lists(
+        st.lists(
+            st.tuples(
+                st.floats(0.01, 9).map(lambda s: round(s, 3)),
+                st.sampled_from(OFTEN),
+                st.booleans(),
+            ),
+            min_size=3,
+            max_size=12,
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    number=st.integers(2, 4),
+)
+@example(rounds=[[(1.0, "RATE_LIMITED", False), (2.0, "OK", False), (1.0, "OK", False)]], number=2)
+def test_no_request_of_any_lane_comes_before_its_time(
+    rounds: list[list[tuple[float, str, bool]]], number: int
+) -> None:
+    before: list[Fetch] = []
+    of_round: list[Fetch] = []
+    for record in played(rounds, number):
+        if record is None:
+            before, of_round = before + of_round, []
+            continue
+        own = [r for r in of_round if r.lane == record.lane] or before
+        for other in own:
+            assert record.started_at >= other.finished_at + record.required_gap_ms * 1e-3 * S
+        for other in own[-1:]:
+            least = max(1.0, 2 * (other.finished_at - other.started_at).total_seconds())
+            least = max(least, (other.retry_after_ms or 0.0) / 1e3)
+            assert record.required_gap_ms >= least * 1e3 - 1
+        for other in [*before, *of_round]:
+            if other.finished_at <= record.started_at:
+                wait = max(
+                    (other.retry_after_ms or 0.0) / 1e3, 8.0 if other.outcome == "RATE_LIMITED" else 0.0
+                )
+                assert record.started_at >= other.finished_at + wait * S
+        of_round.append(record)
+    every = before + of_round
+    for one in every:
+        assert sum(r.started_at <= one.started_at < r.finished_at for r in every) <= number
