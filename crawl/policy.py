@@ -102,6 +102,8 @@ class Politeness:
     #: domains that one such cap is for: an address of more (shared hosting) may carry proportionally more
     address_domains: int = 100
     address_shares: int = 8  # up to so many caps: 32 open and 32 a second at most, as these settings stand
+    #: requests that may be open at once at a host of your own, each with a clock; like { "docs.a.test" = 4 }
+    in_flight: Mapping[str, int] = field(default_factory=dict)
     #: hosts with one clock: group -> hosts, *.suffix for all below; like { news = ["a.test", "*.b.test"] }
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -83,6 +83,7 @@ class Fetch(Record):
     robots_version: str | None = None
     politeness_group: str | None = None
     group_gap_ms: float | None = None
+    lane: int | None = None
     # beside the table's columns: what the parser and the merge need to know about the URL itself
     depth: int = 0
     referrer_key: int | None = None

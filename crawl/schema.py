@@ -158,7 +158,7 @@ next_url            text?   where it redirects
 final_url_key       int?    last URL of the chain as far as known here
 started_at          time    real time, request dispatched
 finished_at         time    real time, last byte or failure
-required_gap_ms     float   gap in force since the end of the host's previous request; 0 for the first known
+required_gap_ms     float   gap in force since the end of the host's (or lane's) last request; 0 for the first
 gap_rule            text    none, floor, crawl_delay, factor, slowed, backoff or retry_after
 address             text?   peer of the connection used
 address_gap_ms      float?  at a public address: least time between two starts there, in this group
@@ -188,6 +188,7 @@ retry_after_ms      float?  Retry-After, if sent
 robots_version      text?   robots copy that allowed it; null for robots itself
 politeness_group    text?   hosts with which it shares one clock, by the operator's word; null for its own
 group_gap_ms        float?  gap in force since the end of that group's last request; null for its own clock
+lane                short?  which of the requests that may be open at its host at once; null where one may
 policy_version      text    settings in force
 """)
 
@@ -293,7 +294,7 @@ domain                text    domain
 next_allowed_at       time?   real time before which nothing is asked; null when never asked
 delay_ms              float   gap in force
 robots_delay_ms       float?  Crawl-delay; null when not stated
-max_in_flight         short   requests at once
+max_in_flight         short   requests that the operator lets be open at once; with a Crawl-delay, one is
 latency_ema_ms        float?  moving average of request durations; null when never answered
 backoff_until         time?   real time until which the host is left alone
 consecutive_errors    short   host-level errors in a row

@@ -67,6 +67,8 @@ class Addressing:
             if (queue.state.addresses, queue.state.addresses_expire_at) != (found.addresses, until):
                 queue.state = replace(queue.state, addresses=found.addresses, addresses_expire_at=until)
                 queue.touched = True
+                if queue.lanes is not None:
+                    queue.lanes.tell(queue)
         return found
 
     def keep(self, queue: HostQueue, found: Resolved | ResolveError) -> None:

@@ -108,6 +108,9 @@ class Asker:
             self._turns.late[queue.state.host] = "paused"
             self._turns.release(queue, again=False)
             return
+        if queue.lanes is not None and not queue.lanes.admits():  # the answer under way brings the host back
+            self._turns.release(queue, again=False)
+            return
         found = self._addressing.known(queue)
         for _ in range(_BATCH):
             ask = self._ledger.next(queue)
@@ -164,7 +167,7 @@ class Asker:
         if ask.origin in queue.delays:
             return False
         self._ledger.apply(queue, copy)
-        if self._turns.due(queue) <= now:
+        if self._turns.due(queue) <= now and (queue.lanes is None or queue.lanes.admits()):
             return False
         queue.put_back(ask)
         self._turns.release(queue)
@@ -186,7 +189,10 @@ class Asker:
             address_in_flight=cap.in_flight if cap else None,
             address_wait_ms=way.passed.waited_s * 1e3 if cap else None,
             robots_version=version,
+            lane=queue.lane,
         )
+        if queue.lanes is not None:
+            self._ledger.began(queue, ask)
         if isinstance(way.found, ResolveError):
             lost = Answer(outcome=way.found.outcome, reason=way.found.detail, began=now, ended=now)
             self._arrived(queue, ask, sent, now, lost)
@@ -281,8 +287,7 @@ class Asker:
             finished = self._turns.monotonic()
             self._gates.leave(queue, finished)
             if answer.reason == DROPPED:
-                self._ledger.leave_alone(queue, self._turns.wall(finished))
-                queue.put_back(ask)
+                self._ledger.dropped(queue, ask, self._turns.wall(finished))
                 woken = []
             else:
                 woken = self._write(ask, sent, answer, began, finished)

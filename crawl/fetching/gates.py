@@ -3,7 +3,7 @@
 What always holds: at an address with a cap, no more requests are open at once than it says, and two starts
 are at least so far apart; whoever must wait stands in line, first come, first served, and holds no slot. Only
 the first of a line is called, for the moment at which it may go; one that does not go then makes room for the
-next. A host has one request under way.
+next. A host (or each of its lanes) has one request under way.
 It knows no clock (times are arguments, seconds that never go back), and nothing of what is asked.
 """
 

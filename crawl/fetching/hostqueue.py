@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from crawl.outcomes import BY_VALUE, Outcome
 from crawl.policy import Politeness
@@ -19,6 +20,9 @@ from crawl.politeness.clock import PUSHED_BACK, HostState, after, excess, gap
 from crawl.politeness.joined import Joined
 from crawl.quickrecord import quickrecord
 from crawl.records import Fetch, Planned
+
+if TYPE_CHECKING:
+    from crawl.fetching.lanes import Lanes
 
 __all__ = ["Ask", "HostQueue"]
 
@@ -49,7 +53,7 @@ class Ask:
 
 @dataclass(slots=True, eq=False)
 class HostQueue:
-    """The host's requests still to make. Identity is the object: one per host and round."""
+    """The host's requests still to make. Identity is the object: one per host (or lane) and round."""
 
     state: HostState
     robots: deque[Ask] = field(default_factory=deque)
@@ -75,6 +79,9 @@ class HostQueue:
     shut: bool = False
     #: the clock that it shares with others, None for one of its own
     joined: Joined | None = None
+    #: of a host that may have several requests open: all its lanes, and which of them this is
+    lanes: Lanes | None = None
+    lane: int | None = None
 
     def __bool__(self) -> bool:
         return bool(self.robots or self.hops or self.planned)

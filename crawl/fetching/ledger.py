@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from crawl import scope, url
 from crawl.fetching.chains import Chains
 from crawl.fetching.hostqueue import Ask, HostQueue
+from crawl.fetching.lanes import Lanes, folded, lanes_of
 from crawl.fetching.robotswatch import RobotsWatch
 from crawl.fetching.secondtries import SecondTries
 from crawl.keys import Keyer
@@ -99,8 +100,11 @@ class Ledger:
             if state is None:
                 state = HostState.new(host, domain, self._keyer.host_key(host))
             joined = self._join(host)
-            state = replace(state, politeness_group=joined.name if joined else None)
+            most = self._settings.politeness.in_flight.get(host, 1)
+            state = state.but(politeness_group=joined.name if joined else None, max_in_flight=most)
             found = self.queues[host] = HostQueue(state, joined=joined)
+            if most > 1:
+                Lanes(found, most)
         return found
 
     def _join(self, host: str) -> Joined | None:
@@ -179,9 +183,9 @@ class Ledger:
             return None
         item = self._plan.get(key)
         if item is not None and not spelling:
-            # a planned page of another host has its own turn this round: which of the two hosts is quicker
-            # must not decide whether it counts as a hop, or a resumed round would tell another story
-            return self._of_plan(item, record) if host == record.host else None
+            # a planned page of another host has its own turn this round: which of the two hosts (or lanes) is
+            # quicker must not decide whether it counts as a hop, or a resumed round would tell another story
+            return self._of_plan(item, record) if host == record.host and record.lane is None else None
         if scope.allowed(target, host, domain, record.depth, self._settings.scope, self._settings.limits):
             return None
         known = None if spelling else self._known(key)
@@ -221,6 +225,8 @@ class Ledger:
             self._asked.add(record.url_key)
             return []
         queue = self.queue(record.host, record.domain)
+        if queue.lanes is not None:
+            queue = queue.lanes.of(record)
         stale = record.reason == STALE and record.attempt == 1
         woken: list[HostQueue] = []
         if stale:
@@ -237,7 +243,8 @@ class Ledger:
             self.watch.again(record)
         public = record.address is None or self._guard.public(record.address)
         chance = (record.url_key & 0xFFFF_FFFF) / 2**32  # the low bits of a key are as good as random
-        queue.settle(record, self._settings.politeness, public=public, unit=chance, fault=not stale)
+        settle = queue.settle if queue.lanes is None else queue.lanes.settling(queue)
+        settle(record, self._settings.politeness, public=public, unit=chance, fault=not stale)
         if record.kind != "robots" and not stale:
             self.tries.consider(record, self._second_try, queue, chance)
         if record.hop or record.outcome == Outcome.REDIRECT:
@@ -291,19 +298,37 @@ class Ledger:
             queue.touched = True
             queue.state = replace(queue.state, robots_version=copy.version, robots_fetched_at=copy.fetched_at)
         queue.delay(copy.origin, copy.crawl_delay(self._settings.agent.name))
+        if queue.lanes is not None:
+            queue.lanes.delayed(queue)
 
     def resume(self, at: datetime) -> None:
         """An earlier attempt may have asked any host until `at`: each waits one full gap from there."""
         for queue in self.queues.values():
-            self.leave_alone(queue, at)
+            self._leave_alone(queue, at)
 
-    def leave_alone(self, queue: HostQueue, at: datetime) -> None:
+    def began(self, queue: HostQueue, ask: Ask) -> None:
+        """A lane of its host asks this now: the others leave it to that one."""
+        assert queue.lanes is not None
+        new = ask.kind != "robots" and ask.url_key not in self._asked
+        queue.lanes.began(queue, [ask.url_key] if new else [])
+        if new:
+            self._asked.add(ask.url_key)
+
+    def dropped(self, queue: HostQueue, ask: Ask, at: datetime) -> None:
+        """A request was given up, and may have ended at `at`: it comes again, after a full gap."""
+        if queue.lanes is not None:
+            self._asked.difference_update(queue.lanes.ended(queue))
+        self._leave_alone(queue, at)
+        queue.put_back(ask)
+
+    def _leave_alone(self, queue: HostQueue, at: datetime) -> None:
         """A request to this host may have ended at `at` without a record: one full gap from there."""
-        state = queue.state
-        if state.next_allowed_at is None:
-            state = replace(state, next_allowed_at=at)
-        wait, _ = gap(state, None, self._settings.politeness, public=self._public(state))
-        queue.hold(at + wait)
+        for lane in lanes_of(queue):
+            state = lane.state
+            if state.next_allowed_at is None:
+                state = replace(state, next_allowed_at=at)
+            wait, _ = gap(state, None, self._settings.politeness, public=self._public(state))
+            lane.hold(at + wait)
 
     # --- the end ------------------------------------------------------------------------------------------
 
@@ -328,7 +353,7 @@ class Ledger:
     def changed_hosts(self) -> Iterable[HostState]:
         """Hosts about which something was learnt, with their day's page count."""
         day = self._now.date()
-        for queue in self.queues.values():
+        for queue in map(folded, self.queues.values()):
             if not queue.touched:
                 continue
             state = queue.state

@@ -36,6 +36,7 @@ class Sent:
     address_in_flight: int | None = None
     address_wait_ms: float | None = None
     group_gap_ms: float | None = None  # of the hosts that share a clock with it; None for one of its own
+    lane: int | None = None  # of its host; None for a host with one request at a time
 
 
 def validators(ask: Ask, now: datetime) -> tuple[str, ...]:
@@ -136,6 +137,7 @@ def record(
         robots_version=sent.robots_version,
         politeness_group=state.politeness_group,
         group_gap_ms=sent.group_gap_ms,
+        lane=sent.lane,
         policy_version=policy_version,
         depth=ask.depth,
         referrer_key=ask.referrer_key,

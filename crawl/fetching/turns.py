@@ -147,14 +147,20 @@ class Turns:
         if not self._over.done():
             self._over.set_exception(error)
 
-    def enlist(self, queue: HostQueue) -> None:
-        """Puts a host with work on the agenda, unless it may not be asked before the deadline."""
+    def enlist(self, queue: HostQueue, *, others: bool = True) -> None:
+        """Puts a host with work on the agenda, unless it may not be asked before the deadline.
+
+        `others`: with those of its lanes that may go on beside this one.
+        """
         if queue and queue not in self._agenda and queue not in self._parked:
             at = self.due(queue)
             if at < self._deadline and not queue.shut:
                 self._agenda.put(queue, at)
             else:
                 self._is_late(queue, queue.state.gap_rule)
+        if queue.lanes is not None and others:
+            for lane in queue.lanes.open(queue):
+                self.enlist(lane, others=False)
 
     def _is_late(self, queue: HostQueue, what: str) -> None:
         rule = what if what in _TELLING else "window"

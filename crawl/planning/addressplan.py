@@ -50,18 +50,18 @@ class Spots:
         """With what an address asks of all its hosts together."""
         spot = np.arange(len(self.of_host), dtype=np.int64)
         step = np.zeros(len(self.of_host))
-        for number, members in self.members().items():
+        for number, members in self._crowded(clock.lanes).items():
             spot[members] = members[0]
             step[members] = self.caps[number].delay_s
         return replace(clock, spot=spot, spot_step_s=step)
 
-    def members(self) -> dict[int, Ints]:
-        """The hosts of each address that has several."""
+    def _crowded(self, lanes: Ints) -> dict[int, Ints]:
+        """The hosts of each address that has several, or one that may have several requests open."""
         placed = np.flatnonzero(self.of_host >= 0)
         by_address = placed[np.argsort(self.of_host[placed], kind="stable")]
         starts = np.flatnonzero(ranks(self.of_host[by_address]) == 0)[1:]
         found = np.split(by_address, starts)
-        return {int(self.of_host[hosts[0]]): hosts for hosts in found if len(hosts) > 1}
+        return {int(self.of_host[hosts[0]]): hosts for hosts in found if lanes[hosts].sum() > 1}
 
 
 def spots(names: Sequence[str], hosts: pa.Table, settings: Settings) -> Spots:

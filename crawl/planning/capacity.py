@@ -52,6 +52,7 @@ class Clocks:
     extra_s: Floats  # beside the steps: what the first request and its gap take longer
     slowed_s: Floats  # least gap of a host that pushed us back, shorter after each success, until it is …
     usual_s: Floats  # … this one
+    lanes: Ints  # requests that may be open at once, each with this clock
     slow: Bools  # its Crawl-delay is so long that no round waits for it
     line: Ints  # hosts that share one clock have one number
     line_wait_s: Floats  # the same of the line as above of the host
@@ -97,7 +98,8 @@ def clocks(
     # The first start needs no gap before it, and what begins inside the window may end outside: a host whose
     # Crawl-delay is longer than the window is still asked once a round.
     fits = _fits(np.maximum(window_s - wait - extra, 0.0), step, slowed, usual)
-    fits = np.where(wait < window_s, np.maximum(fits - robots_requests, 1), 0)
+    lanes = _lanes(names, delay, manners)
+    fits = np.where(wait < window_s, np.maximum(fits * lanes - robots_requests, 1), 0)
     left = _budget(hosts, settings.planning.host_budget, (now.date().toordinal() - _EPOCH))
     circuit = among(hosts["circuit"], ("open", "half_open")) >= 0
 
@@ -122,6 +124,7 @@ def clocks(
         extra_s=extra,
         slowed_s=slowed,
         usual_s=usual,
+        lanes=lanes,
         slow=floats(hosts["robots_delay_ms"]) / 1000 > settings.politeness.long_crawl_delay.total_seconds(),
         line=np.arange(len(names), dtype=np.int64),
         line_wait_s=wait,
@@ -130,6 +133,15 @@ def clocks(
         spot=np.arange(len(names), dtype=np.int64),
         spot_step_s=np.zeros(len(names)),
     )
+
+
+def _lanes(names: Sequence[str], delay: Floats, policy: Politeness) -> Ints:
+    """Requests each host may have open (crawl.fetching.lanes): with a Crawl-delay (`delay`, seconds) one."""
+    lanes = np.ones(len(names), dtype=np.int64)
+    if policy.in_flight:
+        lanes[:] = [policy.in_flight.get(name, 1) for name in names]
+        lanes[np.nan_to_num(delay) > 0] = 1
+    return lanes
 
 
 def _usual(seconds: Floats, else_: Floats | float) -> Floats:

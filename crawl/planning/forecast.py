@@ -73,13 +73,15 @@ class Prediction:
 def chains(clock: Clocks, requests: Ints) -> Floats:
     """Seconds until each host's last answer, 0 where nothing is asked.
 
-    Joined hosts wait for each other, and so do those at one public address.
+    Joined hosts wait for each other, and so do those at one public address. Of a host with lanes, each takes
+    its part of the requests, and no such host is joined with others.
     """
-    steps = np.maximum(requests - 1, 0)
+    gaps = np.maximum(requests - 1, 0)
+    steps = gaps // clock.lanes
     own = clock.wait_s + steps * clock.step_s + np.where(steps > 0, clock.extra_s, 0.0)
-    own += recovery(clock.slowed_s, clock.usual_s, steps)
+    own += recovery(clock.slowed_s, clock.usual_s, gaps) / clock.lanes
     of_line = np.bincount(clock.line, requests, len(requests))[clock.line]
-    shared = clock.line_wait_s + np.maximum(of_line - 1, 0) * clock.line_step_s
+    shared = clock.line_wait_s + np.maximum(of_line - 1, 0) // clock.lanes * clock.line_step_s
     of_spot = np.bincount(clock.spot, requests, len(requests))[clock.spot]
     crowded = np.maximum(of_spot - 1, 0) * clock.spot_step_s
     longest = np.maximum(np.maximum(own, shared), crowded)
@@ -150,7 +152,7 @@ def predict(
                 host=names[i],
                 requests=int(requests[i]),
                 seconds=float(chain_s[i]),
-                per_second=float(1 / clock.step_s[i]),
+                per_second=float(clock.lanes[i] / clock.step_s[i]),
             )
             for i in slowest_first
             if requests[i]

@@ -1,7 +1,8 @@
 """Fetch: ask a host group's planned URLs, politely, and write down every answer at once.
 
-One event loop, a heap of hosts: each host has one request at a time, the next one no sooner than the end of
-the last plus the gap in force, robots.txt and redirects included. What a request taught is journalled
+One event loop, a heap of hosts: each host has one request at a time (or one on each of its lanes, where its
+operator said so), the next one no sooner than the end of the last plus the gap in force, robots.txt and
+redirects included. What a request taught is journalled
 before its host is asked again.
 
 What always holds: robots, lease and address are checked immediately before each request; nothing is
@@ -46,7 +47,9 @@ class Progress(TypedDict):
     asked: int  # URLs asked or decided against, hops included
     requests: int  # records made, robots.txt included
     in_flight: int
-    waiting: dict[str, int]  # hosts: by the rule of their gap, or `name`, or `address` (room at it)
+    waiting: dict[
+        str, int
+    ]  # hosts (of some, lanes): by the rule of their gap, or `name`, or `address` (room at it)
     seconds_left: float
 
 

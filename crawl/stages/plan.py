@@ -284,13 +284,16 @@ def _units(domains: list[str], names: list[str], joined: Groups, led: list[tuple
 def _starts(of: Work, host: Ints) -> Floats:
     """Seconds from the start of fetching until each row (by host and preference) is asked."""
     clock = of.clock
-    start = clock.wait_s[host] + (ranks(host) + of.asks[host]) * clock.step_s[host]
+    lanes = clock.lanes[host]
+    start = clock.wait_s[host] + (ranks(host) + of.asks[host]) // lanes * clock.step_s[host]
     line = clock.line[host]
     by_line = np.lexsort((np.arange(len(host)), start, line))
     rank = np.empty(len(host), dtype=np.int64)
     rank[by_line] = ranks(line[by_line])
     asks = np.bincount(clock.line, of.asks, len(clock.line))[line]
-    shared: Floats = np.maximum(start, clock.line_wait_s[host] + (rank + asks) * clock.line_step_s[host])
+    shared: Floats = np.maximum(
+        start, clock.line_wait_s[host] + (rank + asks) // lanes * clock.line_step_s[host]
+    )
     return waits(clock, host, of.asks, shared)
 
 

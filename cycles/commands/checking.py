@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +30,8 @@ from lake.tables import SPECS
 
 __all__ = ["Finding", "check", "told"]
 
+#: parameters that are worked out from settings and robots.txt, for all checks at once
+_DEMANDS: Final = frozenset({"manners", "delays", "lanes"})
 #: violating rows that a finding keeps
 KEPT = 5
 
@@ -62,21 +65,29 @@ def check(lake: Lake, now: datetime, round_: int | None = None) -> Iterator[Find
     merged, done = reading.merged_through(lake.store, round_), 0
     try:
         with sql.connect(lake.store, pinned, now) as reader:
+            demanded = cache(lambda: demands.demands(reader))
             for name in sql.names("check-"):
                 done += 1
-                yield _asked(lake, reader, pinned, name, merged)
+                yield _asked(lake, reader, pinned, name, merged, demanded)
     except LakeError as exc:  # a view cannot even be opened
         for name in sql.names("check-")[done:]:
             yield _unasked(name, exc)
 
 
-def _asked(lake: Lake, reader: sql.Reader, pinned: Snapshot, name: str, merged: int) -> Finding:
+def _asked(
+    lake: Lake,
+    reader: sql.Reader,
+    pinned: Snapshot,
+    name: str,
+    merged: int,
+    demanded: Callable[[], dict[str, str]],
+) -> Finding:
     try:
         values: dict[str, Any] = {"merged": merged}
         if "denied" in sql.parameters(name):
             values["denied"] = _denied(lake, reader)
-        if "manners" in sql.parameters(name):
-            values |= demands.demands(reader)
+        if not sql.parameters(name).isdisjoint(_DEMANDS):
+            values |= demanded()
         return _by_sql(lake, reader, pinned, name, values)
     except LakeError as exc:
         return _unasked(name, exc)

@@ -23,7 +23,10 @@ _MS: Final = timedelta(milliseconds=1)
 
 
 def demands(reader: sql.Reader) -> dict[str, str]:
-    """`manners` and `delays` of `check-gap-recorded.sql`, as JSON. Raises LakeError."""
+    """`manners`, `delays` and `lanes` of the checks of gaps (`lake/sql/check-*.sql`), as JSON.
+
+    Raises LakeError.
+    """
     settings = _settings(reader)
     manners = [_manners(policy, of.politeness) for policy, of in settings.items()]
     delays = []
@@ -39,7 +42,12 @@ def demands(reader: sql.Reader) -> dict[str, str]:
                     "delay": delay * 1e3,
                 }
             )
-    return {"manners": json.dumps(manners), "delays": json.dumps(delays)}
+    lanes = [
+        {"policy": policy, "host": host, "most": most}
+        for policy, of in settings.items()
+        for host, most in of.politeness.in_flight.items()
+    ]
+    return {"manners": json.dumps(manners), "delays": json.dumps(delays), "lanes": json.dumps(lanes)}
 
 
 def _delay(text: str, settings: Settings) -> float | None:

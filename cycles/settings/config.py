@@ -200,6 +200,7 @@ _WANTED: Final[Mapping[object, str]] = {
     tuple[float, float, float]: "a list of three numbers",
     tuple[float, float, float, float, float]: "a list of five numbers",
     Mapping[str, str]: 'a table of texts, like { "name" = "value" }',
+    Mapping[str, int]: 'a table of whole numbers, like { "name" = 4 }',
     Mapping[str, tuple[str, ...]]: 'a table of lists, like { "name" = ["x", "y"] }',
 }
 
@@ -271,10 +272,9 @@ def _literal(section: str, name: str, text: str) -> object:
 
 def _toml(text: str) -> object:
     try:
-        given: object = tomllib.loads(f"v = {text}")["v"]
+        return tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         return text
-    return given
 
 
 def load(text: str, environ: Mapping[str, str], place: str = "crawl.toml") -> Settings:

@@ -74,6 +74,8 @@ _MOST: Final[Mapping[str, timedelta]] = {
     "robots.valid": timedelta(hours=24),  # RFC 9309 2.4
     "robots.last_good": timedelta(days=30),
 }
+#: requests that one host may have open: more are a load test
+_LANES: Final = 64
 #: types whose reader cannot be missing
 _OURS: Final = frozenset({"text/html", "application/xhtml+xml"})
 #: shares: 0 to 1
@@ -87,6 +89,7 @@ def check(settings: Settings, place: str) -> None:
         _agent(settings),
         _scope(settings),
         _groups(settings),
+        _in_flight(settings),
         _networks(settings),
         _content(settings),
         _schedules(settings),
@@ -188,6 +191,28 @@ def _groups(settings: Settings) -> Faults:
                     key,
                     f": {pattern} is in {group} and in {other}, but a host has one clock: leave one out",
                 )
+
+
+def _in_flight(settings: Settings) -> Faults:
+    """Several requests at once are for hosts that somebody named, each on its own clock."""
+    from crawl import url
+    from crawl.politeness.joined import Groups
+
+    key, groups = "politeness.in_flight", Groups(settings.politeness.groups)
+    for name, most in settings.politeness.in_flight.items():
+        found = url.bare_host(name)
+        if found is None:
+            yield key, f": {name!r} is no host: write names, like www.example.org, without wildcard and port"
+        elif found != name:
+            yield key, f": {name!r} is written {found!r} in URLs: write that"
+        elif not 1 <= most <= _LANES:
+            yield key, f": {name} = {most} must be from 1 to {_LANES}: so many requests are open at once"
+        elif most > 1 and (group := groups.of(name)) is not None:
+            yield (
+                key,
+                f": {name} is in the group {group}, whose hosts have one clock for all their requests: leave"
+                " it out here or in politeness.groups",
+            )
 
 
 def _misnamed(key: str, name: str) -> Iterable[str]:

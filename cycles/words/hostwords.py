@@ -23,6 +23,11 @@ def held_back(host: Mapping[str, Any] | None, manners: Politeness) -> Iterator[s
     if host["politeness_group"] is not None:
         yield f"its host shares one clock with the others of group {safe(host['politeness_group'])}"
     delay = host["robots_delay_ms"]
+    if host["max_in_flight"] > 1:
+        yield (
+            f"its host may have {host['max_in_flight']} requests open at once (politeness.in_flight)"
+            + (": one while it states a Crawl-delay" if delay else "")
+        )
     if delay is not None and delay > manners.long_crawl_delay / timedelta(milliseconds=1):
         yield f"its host asks for {delay / 1000:,.0f} s between requests (Crawl-delay); no round waits for it"
     if host["slowed_ms"] is not None:

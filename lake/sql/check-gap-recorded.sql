@@ -1,6 +1,7 @@
 -- Which requests record a shorter gap than the one before them demanded? 2 ms are granted to clocks.
 -- Demanded: the floor, the factor of its duration, its robots.txt's Crawl-delay ($delays), its Retry-After, and the
 -- least back-off after 429 and 503, all by the settings it was made under ($manners). Never taken from what is recorded.
+-- The one before: on the same lane, or else the host's last one of an earlier round.
 WITH manners AS (
     SELECT unnest(from_json($manners, '[{
         "policy": "VARCHAR", "floor": "DOUBLE", "factor": "DOUBLE", "cap": "DOUBLE", "backoff": "DOUBLE",
@@ -14,7 +15,7 @@ delays AS (
 ),
 demanding AS (
     SELECT
-        f.host, f.round, f.kind, f.url, f.started_at, f.finished_at, f.required_gap_ms, f.gap_rule,
+        f.host, f.lane, f.round, f.kind, f.url, f.started_at, f.finished_at, f.required_gap_ms, f.gap_rule,
         greatest(
             m.floor,
             least(m.factor * (epoch_us(f.finished_at) - epoch_us(f.started_at)) / 1e3, m.cap),
@@ -29,7 +30,12 @@ demanding AS (
 spaced AS (
     SELECT
         * EXCLUDE (demands_ms, finished_at),
-        lag(demands_ms) OVER (PARTITION BY host ORDER BY started_at, finished_at) AS demanded_ms
+        coalesce(
+            lag(demands_ms) OVER (PARTITION BY host, round, coalesce(lane, 0) ORDER BY started_at, finished_at),
+            arg_max(demands_ms, finished_at) OVER (
+                PARTITION BY host ORDER BY round RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            )
+        ) AS demanded_ms
     FROM demanding
 )
 SELECT * FROM spaced WHERE required_gap_ms < demanded_ms - 2

@@ -5,7 +5,8 @@ WITH spaced AS (
         (epoch_us(started_at) - epoch_us(max(finished_at) OVER earlier)) / 1e3 AS gap_ms
     FROM fetches
     WINDOW earlier AS (
-        PARTITION BY host ORDER BY started_at, finished_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        PARTITION BY host, coalesce(lane, 0) ORDER BY started_at, finished_at
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
 )
 SELECT

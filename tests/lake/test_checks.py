@@ -17,6 +17,7 @@ EVERYTHING = {
         [{"policy": "p", "floor": 20.0, "factor": 2.0, "cap": 500.0, "backoff": 40.0, "longest": 900.0}]
     ),
     "delays": json.dumps([{"policy": "p", "origin": "http://slow.test", "version": "r", "delay": 300.0}]),
+    "lanes": json.dumps([{"policy": "p", "host": host, "most": 2} for host in ("wide.test", "slow.test")]),
 }
 
 
@@ -51,6 +52,22 @@ def demanding(gap_ms, host="a.test", **first):
     )
 
 
+def laned(*asked, host="wide.test", **columns):
+    """Requests to a host of two lanes, as (lane, start, end) in ms; 20 ms are in force after each."""
+    count = len(asked)
+    given = {"required_gap_ms": [20.0] * count, "status": [200] * count, "outcome": ["OK"] * count, **columns}
+    return fetches(
+        host=[host] * count,
+        origin=[f"http://{host}"] * count,
+        policy_version=["p"] * count,
+        url_key=list(range(count)),
+        lane=[lane for lane, _, _ in asked],
+        started_at=[NOW + start * MS for _, start, _ in asked],
+        finished_at=[NOW + end * MS for _, _, end in asked],
+        **given,
+    )
+
+
 def grouped(gap_ms, required_ms, group=("news", "news"), tasks=(1, 1)):
     """Two requests to two hosts of one group, the second `gap_ms` after the first one's end."""
     return fetches(
@@ -78,6 +95,7 @@ def crowded(*times, gap_ms=100.0, most=2):
     )
 
 
+_PUSHED = ["RATE_LIMITED", "OK", "OK"]
 #: check -> rounds that break it once: for each round the rows of its tables
 BROKEN = {
     "states": [{"seen": rows.seen([1], 1, state=["ELIGIBLE"])}],
@@ -93,6 +111,8 @@ BROKEN = {
     "address-open": [crowded((0, 500), (100, 600), (200, 700))],
     "one-owner-per-group": [grouped(100, 100.0, tasks=(1, 2))],
     "gap-recorded": [demanding(197.0)],
+    "lanes-open": [laned((0, 0, 100), (1, 50, 150), (0, 90, 200))],
+    "lanes-wait": [laned((0, 0, 10), (1, 0, 20), (1, 47, 60), status=[429, 200, 200], outcome=_PUSHED)],
     "requests-kept": [{**spaced(100, 100.0), "counts": {"requests": 3}}],
     "one-group-per-domain": [fetches(domain=["a.test", "a.test"], group=[1, 2], attempt=[1, 2])],
     "one-fetch": [fetches(url_key=[1, 1], attempt=[1, 1])],
@@ -121,6 +141,8 @@ HOLDING = {
     "address-open": [crowded((0, 200), (100, 600), (200, 700))],
     "one-owner-per-group": [grouped(100, 100.0, group=("news", None), tasks=(1, 2))],
     "gap-recorded": [demanding(198.0)],
+    "lanes-open": [laned((0, 0, 100), (1, 50, 150), (0, 100, 200))],
+    "lanes-wait": [laned((0, 0, 10), (1, 0, 20), (1, 48, 60), status=[429, 200, 200], outcome=_PUSHED)],
     "requests-kept": [{**spaced(100, 100.0), "counts": {"requests": 2}}],
     "one-fetch": [fetches(url_key=[1, 1], attempt=[1, 1], hop=[0, 1])],
     "one-group-per-domain": [fetches(domain=["a.test", "b.test"], group=[1, 2], attempt=[1, 2])],
@@ -177,6 +199,31 @@ def test_a_check_finds_what_breaks_it(tmp_path, name):
 @pytest.mark.parametrize("name", HOLDING)
 def test_a_check_says_nothing_where_it_holds(tmp_path, name):
     assert 0 == violations(tmp_path, name, HOLDING[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "rounds"),
+    [
+        # each lane has its own clock …
+        ("politeness", 0, [laned((0, 0, 100), (1, 10, 50), (1, 70, 90), (0, 120, 130))]),
+        ("politeness", 1, [laned((0, 0, 100), (1, 10, 50), (1, 60, 90), (0, 120, 130))]),
+        # … in a round: the next one begins after all lanes
+        ("politeness", 0, [laned((0, 0, 10), (1, 0, 90)), laned((0, 110, 120), round=[2])]),
+        ("politeness", 1, [laned((0, 0, 10), (1, 0, 90)), laned((0, 100, 120), round=[2])]),
+        ("gap-recorded", 0, [laned((0, 0, 9), (1, 0, 100), (0, 40, 50))]),
+        ("gap-recorded", 1, [laned((0, 0, 9), (1, 0, 100), (1, 300, 310))]),
+        # more than are allowed; a lane that there is none of; another host, with one
+        ("lanes-open", 1, [laned((0, 0, 100), (1, 0, 100), (2, 200, 300))]),
+        ("lanes-open", 1, [laned((None, 0, 100), (None, 50, 90), host="a.test")]),
+        # a Crawl-delay leaves one open, and is due to all
+        ("lanes-open", 1, [laned((0, 0, 100), (1, 50, 150), host="slow.test", robots_version=["r", None])]),
+        ("lanes-open", 0, [laned((0, 0, 100), (1, 50, 150), host="slow.test", robots_version=["q", None])]),
+        ("lanes-wait", 1, [laned((0, 0, 100), (1, 390, 400), host="slow.test", robots_version=["r", "r"])]),
+        ("lanes-wait", 0, [laned((0, 0, 100), (1, 400, 410), host="slow.test", robots_version=["r", "r"])]),
+    ],
+)
+def test_a_host_with_lanes_is_judged_lane_by_lane_and_as_a_whole(tmp_path, name, found, rounds):
+    assert violations(tmp_path, name, rounds) == found
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ PARAMETERS = {
     "types": ["text/html"],
     "manners": "[]",
     "delays": "[]",
+    "lanes": "[]",
     "urls": ["http://d1.test/"],
 }
 

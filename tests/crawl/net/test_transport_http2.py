@@ -43,6 +43,27 @@ def test_http_2_is_spoken_where_it_is_offered_over_one_connection(tls: policy.Tl
     talk(served({"/": page(b"hello", 200, ("x-odd", "y"))}), check, tls=tls)
 
 
+def test_requests_at_one_time_share_the_connection_and_fail_each_by_itself(tls: policy.Tls) -> None:
+    """Of a host with lanes. On a kept connection they are streams beside each other."""
+
+    async def slow(stream: Stream) -> None:
+        await asyncio.sleep(0.1)
+        await page(b"hello", 200)(stream)
+
+    async def check(transport: Transport, server: Http2Server) -> None:
+        await transport.get(ask(server, "/"))
+        paths = ("/slow", "/reset", "/slow")
+        one, two, three = await asyncio.gather(*(transport.get(ask(server, path)) for path in paths))
+        assert [(a.outcome, a.body, a.http_version) for a in (one, three)] == [
+            (Outcome.OK, b"hello", "2")
+        ] * 2
+        assert (two.outcome, two.reason) == (Outcome.RESET, "http2_internal_error")
+        assert [stream.path for stream in server.seen] == ["/", *paths]
+        assert server.connections == 1
+
+    talk(served({"/": page(b"hello", 200), "/slow": slow, "/reset": resetting(2)}), check, tls=tls)
+
+
 def test_a_server_that_offers_http_1_is_asked_by_it(tls: policy.Tls) -> None:
     context = certificates.context("a.test", alpn=("http/1.1",))
     answer = answer_of(RawServer({"/": response(200, b"x")}, tls=context), tls=tls)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -123,3 +124,10 @@ def test_groups_that_share_an_address_share_its_cap() -> None:
     second = rows.filter(pa.array([False, True, True]))
     assert to_caps(second) == {HERE: Cap(in_flight=2, delay_s=0.5), THERE: CAP}
     assert len(parts(made, np.full(6, -1))) == 0
+
+
+def test_a_host_alone_at_its_address_but_with_lanes_is_held_to_what_the_address_allows() -> None:
+    known = hosts(a_test=[HERE], b_test=[THERE])
+    lanes = replace(clock_of(known, ["a.test", "b.test"]), lanes=np.array([1, 8]))
+    made = spots(["a.test", "b.test"], known, policy.Settings()).clocks(lanes)
+    assert made.spot_step_s.tolist() == [0.0, 0.25]

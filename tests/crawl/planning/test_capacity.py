@@ -5,15 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from crawl.outcomes import Outcome
-from crawl.planning.capacity import _fits, gaps, public, recovery
-from crawl.policy import Dns, Egress, Politeness
+from crawl.planning.capacity import _fits, clocks, gaps, public, recovery, rows_of
+from crawl.policy import Dns, Egress, Politeness, Settings
 from crawl.politeness.clock import HostState, after, gap
+from crawl.schema import HOSTS
 
 THEN = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -109,3 +111,22 @@ def test_a_host_is_public_unless_all_we_know_of_it_is_allowed() -> None:
 
 def test_above_the_public_floor_nobody_asks() -> None:
     assert public(["a.test"], [["127.0.0.1"]], Egress(allow=("127.0.0.0/8",)), Dns(), Politeness())[0]
+
+
+def test_a_host_with_lanes_has_as_many_clocks_but_for_one_that_states_a_crawl_delay() -> None:
+    names = ["a.test", "b.test", "c.test", "d.test"]
+    rows = [HostState.new(name, name, 1).to_row(1) | {"latency_ema_ms": 100.0} for name in names]
+    rows[2]["robots_delay_ms"] = 1_000.0
+    rows[3]["circuit"] = "open"
+    found = clocks(
+        names,
+        rows_of(names, pa.Table.from_pylist(rows, schema=HOSTS)),
+        robots_requests=np.ones(4, dtype=np.int64),
+        settings=Settings(politeness=Politeness(in_flight=dict.fromkeys(names[1:], 4), factor=0.0)),
+        now=THEN,
+        started_at=THEN,
+        window_s=110.0,
+    )
+    assert found.lanes.tolist() == [1, 4, 1, 4]
+    assert found.capacity.tolist() == [99, 399, 99, 1]
+    assert found.canary.tolist() == [False, False, False, True]

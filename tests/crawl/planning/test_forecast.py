@@ -27,6 +27,7 @@ def clocks(*steps: tuple[float, float, float]) -> Clocks:
         extra_s=np.zeros(count),
         slowed_s=np.ones(count),
         usual_s=np.ones(count),
+        lanes=np.ones(count, dtype=np.int64),
         slow=np.zeros(count, dtype=np.bool_),
         line=np.arange(count),
         line_wait_s=wait,
@@ -40,6 +41,27 @@ def clocks(*steps: tuple[float, float, float]) -> Clocks:
 def test_a_chain_ends_with_its_last_answer() -> None:
     found = chains(clocks((2.0, 1.5, 0.5), (0.0, 1.0, 0.1)), np.array([4, 0]))
     assert [2.0 + 3 * 1.5 + 0.5, 0.0] == found.tolist()
+
+
+def test_of_a_host_with_lanes_each_takes_its_part() -> None:
+    found = replace(clocks((2.0, 1.5, 0.5), (2.0, 1.5, 0.5)), lanes=np.array([4, 4]))
+    assert [2.0 + 0.5, 2.0 + 1.5 + 0.5] == chains(found, np.array([4, 5])).tolist()
+    pushed = replace(found, slowed_s=np.array([8.0, 8.0]))
+    extra = chains(pushed, np.array([9, 9])) - chains(found, np.array([9, 9]))
+    alone = replace(pushed, lanes=np.array([1, 1]))
+    assert extra[0] == pytest.approx(
+        (chains(alone, np.array([9, 9])) - chains(replace(found, lanes=alone.lanes), np.array([9, 9])))[0] / 4
+    )
+    told = predict(
+        ["a.test", "b.test"],
+        found,
+        pages=np.array([40, 0]),
+        asks=np.array([1, 0]),
+        group=np.array([0, -1]),
+        in_flight=100,
+        left_out=0,
+    )
+    assert (told.seconds, told.caps[0].per_second) == (2.0 + 10 * 1.5 + 0.5, pytest.approx(4 / 1.5))
 
 
 def test_hosts_at_one_address_wait_for_each_other() -> None:

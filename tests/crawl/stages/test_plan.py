@@ -106,6 +106,17 @@ def test_a_host_gets_as_many_urls_as_its_clock_allows_and_the_rest_is_counted() 
     assert [0.0, 1000.0, 2000.0, 3000.0, 4000.0] == [row["predicted_start_ms"] for row in planned(made)]
 
 
+def test_a_host_with_lanes_gets_as_many_urls_as_all_its_clocks_allow() -> None:
+    lanes = replace(FAST, politeness=replace(FAST.politeness, in_flight={"a.test": 4}))
+    made = select([due_row(k) for k in range(20)], window_s=2.0, settings=lanes)
+    starts = [row["predicted_start_ms"] for row in planned(made)]
+    assert [round(start, -3) for start in starts] == [0.0] * 4 + [1000.0] * 4
+    assert made.predicted.seconds == 1.0
+    assert cuts(made)["a.test", "host_capacity"][0] == 12
+    told = [host_row(robots_delay_ms=1_000.0)]
+    assert len(planned(select([due_row(k) for k in range(20)], told, window_s=2.0, settings=lanes))) == 2
+
+
 def test_a_robots_request_takes_a_place_on_the_clock() -> None:
     made = select([due_row(k) for k in range(20)], robots=[], window_s=5.0)
     assert 4 == len(planned(made))

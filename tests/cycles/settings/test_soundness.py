@@ -86,6 +86,9 @@ def test_a_public_suffix_is_no_domain_but_may_be_a_host(name: str) -> None:
     assert (name,) == config.load(f'[scope]\nhosts = ["{name}"]', {}).scope.hosts
 
 
+IN_FLIGHT = "[politeness]\nin_flight ="
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -106,6 +109,16 @@ def test_a_public_suffix_is_no_domain_but_may_be_a_host(name: str) -> None:
         ('[dns]\nservers = ["127.0.0.1:53,127.0.0.2:53"]', ["dns.servers", "127.0.0.1:5353"]),
         ("[dns]\nin_flight = 0", ["dns.in_flight", "at least 1"]),
         ("[dns]\nin_flight = 9", ["dns.prefetch", "more than dns.in_flight = 9"]),
+        (f"{IN_FLIGHT} {{ 'a.test' = 0 }}", ["politeness.in_flight", "a.test = 0", "from 1 to 64"]),
+        (f"{IN_FLIGHT} {{ 'a.test' = 65 }}", ["politeness.in_flight", "a.test = 65", "from 1 to 64"]),
+        (f"{IN_FLIGHT} {{ 'a.test' = -4 }}", ["politeness.in_flight", "a.test = -4", "from 1 to 64"]),
+        (f"{IN_FLIGHT} {{ '*.a.test' = 4 }}", ["politeness.in_flight", "'*.a.test' is no host"]),
+        (f"{IN_FLIGHT} {{ 'http://a.test' = 4 }}", ["'http://a.test' is no host", "www.example.org"]),
+        (f"{IN_FLIGHT} {{ 'A.test' = 4 }}", ["'A.test' is written 'a.test' in URLs"]),
+        (
+            f"{IN_FLIGHT} {{ 'b.a.test' = 4 }}\ngroups = {{ news = ['*.a.test'] }}",
+            ["politeness.in_flight", "b.a.test is in the group news", "one clock"],
+        ),
         ("[storage]\ntier_ratio = 1", ["storage.tier_ratio", "at least 2"]),
         ("[content]\ntypes = []", ["content.types", "at least text/html"]),
         ("[content]\ntypes = ['image/*']", ["content.types", "'image/*' is no media type", "wildcards"]),
@@ -184,3 +197,10 @@ def test_ranges_of_ones_own_may_be_listed(given: str) -> None:
 def test_refusals_say_what_to_write(text: str, words: list[str]) -> None:
     found = told(text)
     assert [] == [word for word in words if word not in found], found
+
+
+def test_hosts_of_ones_own_may_have_several_requests_open() -> None:
+    text = (
+        f"{IN_FLIGHT} {{ 'docs.a.test' = 4, '127.0.0.1' = 64, 'b.test' = 1 }}\ngroups = {{ x = ['b.test'] }}"
+    )
+    assert config.load(text, {}).politeness.in_flight == {"docs.a.test": 4, "127.0.0.1": 64, "b.test": 1}

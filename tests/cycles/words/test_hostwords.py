@@ -25,6 +25,10 @@ def test_everything_that_holds_a_host_back_is_told() -> None:
     assert "the others of group news" in told(politeness_group="news")
     assert "asks for 120 s between requests" in told(robots_delay_ms=120_000.0)
     assert "429 or 503: at least 4.0 s between requests" in told(slowed_ms=4_000.0)
+    assert told(max_in_flight=4).endswith("4 requests open at once (politeness.in_flight)")
+    assert "4 requests open at once (politeness.in_flight): one while" in told(
+        max_in_flight=4, robots_delay_ms=1_000.0
+    )
     until = datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert "left alone until 2026-03-01 12:00" in told(backoff_until=until)
     shut = told(circuit="open", consecutive_errors=3)
