@@ -28,7 +28,8 @@ test-slow: .venv/.ready
 
 # The sources are out of sight of Python here: what is imported is what was installed.
 APART = PYTHONPATH=$(CURDIR)/build/apart PYTHONSAFEPATH=1
-COMPILED = tests/crawl tests/lake/test_journal.py tests/cycles/tasks tests/acceptance/test_exact_lake.py
+COMPILED = $(addprefix tests/crawl/,fetching net politeness robots documents stages test_keys.py test_records.py) \
+	tests/lake/test_journal.py tests/cycles/tasks
 
 test-compiled: .venv-compiled/.ready build/apart
 	$(APART) .venv-compiled/bin/python -c 'import crawl.fetching.turns as t; assert t.__file__.endswith(".so"), t'
