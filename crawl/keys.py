@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from struct import Struct
 from typing import Final, NoReturn
 
 import numpy as np
@@ -28,7 +27,6 @@ __all__ = ["Keyer"]
 
 _DOMAINS_KEPT: Final = 262_144
 _LOW48: Final = (1 << 48) - 1
-_SIGNED: Final = Struct(">q").unpack
 
 
 class Keyer:
@@ -79,7 +77,7 @@ class Keyer:
 
     def chain_id(self, url_key: int, round: int) -> int:
         """Name of the redirect chain that begins at that URL in that round."""
-        return _signed(_digest(self._chain, f"{url_key} {round}".encode()))
+        return _signed(_digest(self._chain, b"%d %d" % (url_key, round)))
 
     def domain_range(self, domain: str) -> tuple[int, int]:
         """Smallest and largest key a URL of that domain can have, both included."""
@@ -108,5 +106,4 @@ def _digest(state: blake2b, data: bytes) -> bytes:
 
 
 def _signed(data: bytes) -> int:
-    (number,) = _SIGNED(data)
-    return int(number)
+    return int.from_bytes(data, "big", signed=True)

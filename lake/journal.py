@@ -199,13 +199,8 @@ class _Folder:
 _RECORD_BYTES: Final = 1_000
 
 
-def _length(body: frames.Pieces | None) -> int:
-    if body is None:
-        return 0
-    return len(body) if isinstance(body, bytes) else sum([len(piece) for piece in body])
-
-
 def _whole(body: frames.Pieces | None) -> bytes | None:
+    """A body in one: many small pieces take far more memory than they say."""
     return body if body is None or isinstance(body, bytes) else b"".join(body)
 
 
@@ -219,7 +214,7 @@ class _Bucket:
         self._interval = fetching.flush_interval.total_seconds()
         self._clock = clock
         self._wake = threading.Condition()
-        self._waiting: list[tuple[Fetch | Skip, frames.Pieces | None]] = []
+        self._waiting: list[tuple[Fetch | Skip, bytes | None]] = []
         self._held = 0  # bytes of their bodies, and something for each record
         self._oldest = 0.0  # when the first of them came
         self._closing = False
@@ -236,8 +231,9 @@ class _Bucket:
             self._tell()
             if not self._waiting:
                 self._oldest = self._clock.monotonic()
-            self._waiting.append((record, body))
-            self._held += _RECORD_BYTES + _length(body)
+            whole = _whole(body)
+            self._waiting.append((record, whole))
+            self._held += _RECORD_BYTES + len(whole or b"")
             if self._due():
                 self._wake.notify_all()
 
@@ -271,7 +267,7 @@ class _Bucket:
                 taken, self._waiting, self._held = self._waiting, [], 0
                 self._wake.notify_all()
             try:
-                data = b"".join([frames.compact(record, _whole(body)) for record, body in taken])
+                data = b"".join([frames.compact(record, body) for record, body in taken])
                 del taken
                 path = self._parts.name()
                 self._store.write(path, data)

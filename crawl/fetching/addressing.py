@@ -18,7 +18,7 @@ from crawl.fetching.hostqueue import HostQueue
 from crawl.fetching.turns import Turns
 from crawl.net.dns import Resolved, ResolveError, Resolver
 from crawl.net.egress import Guard
-from crawl.remembered import LONGEST
+from crawl.remembered import remembered
 
 __all__ = ["Addressing"]
 
@@ -119,24 +119,9 @@ class Addressing:
             self._turns.fail(error)  # a task of its own has nobody above it
 
 
-#: ports of origins, as many as are worth it
-_ports: Final[dict[str, int]] = {}
-_MOST_PORTS: Final = 65_536
-
-
+@remembered(65_536)
 def _port(origin: str) -> int:
-    """Port of an origin. (`remembered` would take longer than the rest of `pin`.)"""
-    port = _ports.get(origin)
-    if port is None:
-        port = _read_port(origin)
-        if len(_ports) >= _MOST_PORTS:
-            _ports.clear()
-        if len(origin) <= LONGEST:
-            _ports[origin] = port
-    return port
-
-
-def _read_port(origin: str) -> int:
+    """Port of an origin."""
     scheme, _, rest = origin.partition("://")
     name, colon, port = rest.rpartition(":")
     if colon and port.isdigit() and name:

@@ -70,7 +70,6 @@ class Turns:
         self._agenda: Lines[HostQueue, Joined] = Lines(slots, lambda queue: queue.joined, self._opens)
         self._clock = clock
         self._seconds: Callable[[], float] = clock.monotonic
-        self._wall_at, self._wall = 0.0, clock.now()
         self._deadline = deadline
         self._permit = permit
         self._lease_s = lease_s
@@ -87,6 +86,7 @@ class Turns:
         self.missed = lambda queue, now: None
         self._wall0 = clock.now()
         self._mono0 = clock.monotonic()
+        self._wall_at, self._wall = self._mono0, self._wall0  # the last moment that was asked for
 
     @property
     def in_flight(self) -> int:

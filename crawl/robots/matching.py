@@ -72,12 +72,12 @@ class _Wild:
         if not self.parts:
             return len(path) == len(self.head) or not self.ends
         at = len(self.head)
-        last = self.parts[-1]
-        for i in range(len(self.parts) - 1):
-            at = path.find(self.parts[i], at)
+        *middle, last = self.parts
+        for part in middle:
+            at = path.find(part, at)
             if at < 0:
                 return False
-            at += len(self.parts[i])
+            at += len(part)
         if self.ends:
             return len(path) - len(last) >= at and path.endswith(last)
         return path.find(last, at) >= 0
@@ -107,13 +107,13 @@ class Group:
     def deciding(self, path: str) -> Line | None:
         """The rule that decides about a path (of `path_of`), None where none does."""
         found: Line | None = None
-        weight, allow = -1, False
+        rank = (-1, False)
         for length in self._lengths:
             if length <= len(path) and (found := self._plain.get(path[:length])) is not None:
-                weight, allow = _weight(path[:length]), found.allow
+                rank = (_weight(path[:length]), found.allow)
                 break
         for rule in self._wild:
-            if rule.weight < weight or (rule.weight == weight and rule.line.allow <= allow):
+            if (rule.weight, rule.line.allow) <= rank:
                 break
             if rule.matches(path):
                 return rule.line
