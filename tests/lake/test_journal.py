@@ -73,6 +73,39 @@ def test_what_is_appended_is_read_back_in_order(store: Store) -> None:
     assert bodies[0] is None
 
 
+def test_a_body_that_came_in_very_many_pieces_is_read_back_whole(store: Store) -> None:
+    writer = PartWriter(store, "j", Fetching())
+    pieces = tuple(bytes([i % 256]) for i in range(5_000))
+    for i in range(3):
+        writer.append(skip(i), pieces)
+    writer.close()
+    ((path, size),) = writer.finished()
+    bodies = [body for _, body, _ in read_part(store, path, size)]
+    assert [body and body.raw() for body in bodies] == [b"".join(pieces)] * 3
+
+
+def test_what_waits_for_an_upload_is_held_in_one_piece_each(s3_lake: str, repo_root: Path) -> None:
+    """One byte in a piece of its own takes forty: a server that drips would fill the memory."""
+    program = """
+import sys, tracemalloc
+from crawl.policy import Fetching
+from lake.journal import PartWriter
+from lake.store import connect
+from tests.lake.test_journal import Hands, skip
+
+writer = PartWriter(connect(sys.argv[1]), "j", Fetching(flush_bytes=50_000_000), Hands())
+tracemalloc.start()
+writer.append(skip(1), tuple(bytes([i % 256]) + b"x" for i in range(500_000)))
+held = tracemalloc.get_traced_memory()[0]
+writer.close()
+print(held)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program, s3_lake], cwd=repo_root, capture_output=True, text=True, check=True
+    )
+    assert int(run.stdout) < 4_000_000
+
+
 def test_an_empty_journal_has_no_part_and_a_closed_one_takes_nothing(store: Store) -> None:
     writer = PartWriter(store, "j", Fetching())
     writer.close()
